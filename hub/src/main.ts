@@ -38,17 +38,17 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub recount                         counts messages again if \`dex-hub check\` says that a count is wrong
   dex-hub shard list                      prints search shards and the nodes that have them, one JSON object a line
   dex-hub shard move TENANT/SHARD NODE    gives a shard to another node, once that has built it
-  dex-hub forget-keys                     removes the keys of what was deleted from PostgreSQL's files, now
+  dex-hub forget-keys                     removes the keys of deleted conversations from PostgreSQL's files now
   dex-hub tenant add NAME                 adds a company or team
-  dex-hub tenant quota NAME SIZE|none     how much it may keep, unpacked: 50GB
+  dex-hub tenant quota NAME SIZE|none     sets how much it may store, uncompressed: 50GB
   dex-hub member add NAME --tenant T [--role member|auditor|admin|service] [--email E]
-                                          adds a person, and prints a token for them, once
+                                          adds a person, and prints their token, which is shown only once
   dex-hub member quota NAME SIZE|none --tenant T
-                                          how much of that one person may have
+                                          sets how much one person may store
   dex-hub member disable NAME --tenant T  ends their access at once; what they shared stays
   dex-hub member export NAME --tenant T --to FOLDER
                                           writes all data of one person as JSON lines
-  dex-hub invite NAME --tenant T          prints a code that makes one token, once, for 7 days
+  dex-hub invite NAME --tenant T          prints a code that can be exchanged for one token within 7 days
   dex-hub token add MEMBER --tenant T [--scopes push,read] [--days N]
   dex-hub token add NAME --tenant T --service --project KEY
                                           for CI: reads one project, and pushes nothing
@@ -56,7 +56,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub token revoke ID --tenant T
   dex-hub grant MEMBER KEY --tenant T [--level read|write|own|none]
                                           lets a member read, or push to, a project; owners do that themselves
-                                          with \`dex hub grant\`. With --new also one that nobody shared yet
+                                          with \`dex hub grant\`. --new allows one that nobody has shared yet
   dex-hub project owner KEY MEMBER --tenant T
                                           makes a member the owner of a project, in place of those who own it
   dex-hub tenant rule NAME PATTERN        grants projects below a folder (github.com/acme/*) to members who share
@@ -69,11 +69,11 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
                                           gives a project to those who log in with this group; \`group revoke\` undoes it
   dex-hub group role GROUP auditor|admin|member --tenant T
                                           gives a role to those who log in with this group; \`member\` undoes it
-  dex-hub group list --tenant T           prints what groups have, one JSON object a line
+  dex-hub group list --tenant T           prints the access and roles of groups, one JSON object a line
   dex-hub project keep KEY DAYS|forever --tenant T
-                                          how long a project keeps a conversation after its end
-  dex-hub expire                          deletes what projects no longer keep, and what is left of pushes that never
-                                          ended; run it every day
+                                          sets how long a project keeps a conversation after its end
+  dex-hub expire                          deletes what projects no longer keep, and the remains of pushes that never
+                                          finished; run it every day
   dex-hub audit --tenant T [--limit N]    prints who did what, one JSON object a line, newest last
 
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,

@@ -62,7 +62,7 @@ export class SettingsProblem extends Error {}
 export function settingsFrom(env: Environment): Settings {
   return {
     app: requireSetting(env, "DEX_HUB_DATABASE_URL", "the address of PostgreSQL for the role dex_hub_app"),
-    index: requireSetting(env, "DEX_HUB_INDEX_URL", "the same for the role dex_hub_index"),
+    index: requireSetting(env, "DEX_HUB_INDEX_URL", "the address of PostgreSQL for the role dex_hub_index"),
     masterKey: masterKeyFrom(env),
     data: requireSetting(env, "DEX_HUB_DATA", "a folder for the search shards, which can be deleted"),
     host: env.DEX_HUB_HOST ?? "127.0.0.1",
@@ -96,7 +96,7 @@ export function oidcFrom(env: Environment): { oidc?: OidcSettings } {
     throw new SettingsProblem("DEX_HUB_LOGIN_DAYS must be a number of days, such as 90.")
   return {
     oidc: {
-      url: addressIn(env, "DEX_HUB_URL", "the hub's own address, as https://hub.example.com").replace(/\/+$/, ""),
+      url: addressIn(env, "DEX_HUB_URL", "the hub's own address, such as https://hub.example.com").replace(/\/+$/, ""),
       issuer: addressIn(env, "DEX_HUB_OIDC_ISSUER", "the identity provider"),
       clientId: requireSetting(env, "DEX_HUB_OIDC_CLIENT_ID", "the hub's client at the identity provider"),
       clientSecret: file ? readFileSync(file, "utf8").trim() : undefined,

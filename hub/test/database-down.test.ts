@@ -32,7 +32,7 @@ describe.skipIf(!hasPostgres)("while PostgreSQL is down", () => {
       ])
       expect(headers.get("retry-after")).toMatch(/^\d+$/)
     }
-    const client = openHub({ address: hub.url, token: "dexh_x", patience: 1, otherwise: "Nothing was changed." })
+    const client = openHub({ address: hub.url, token: "dexh_x", patience: 1, consequence: "Nothing was changed." })
     await expect(client.me()).rejects.toThrow(/cannot answer now \(503: The hub's database does not answer/)
     client.close()
   })

@@ -108,7 +108,7 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     expect((await call(tokens.bob)).text).toContain("ann/claude_code:race")
     expect((await call(tokens.eve)).text).not.toContain("race")
     const other = await mcp(tokens.bob, "tools/call", { name: "dex_note", arguments: {} })
-    expect(other.text).toContain("There are: dex_search")
+    expect(other.text).toContain("The tools are dex_search")
   })
 
   test("says that a shard is being built, rather than reading everything", async () => {

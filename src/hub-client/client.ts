@@ -68,7 +68,7 @@ export type HubMember = {
   projects: { key: string; title?: string; level: string }[]
   /** A hub of another version may send no notices, or unknown ones. */
   notices?: WireNotice[]
-  /** How many requests wait for the member's decision. */
+  /** The number of access requests that wait for the member's decision. */
   requests?: number
   /** Present if storage is limited. */
   stored?: { yours?: HubStored; team?: HubStored }
@@ -77,7 +77,7 @@ export type HubMember = {
 /** A member's access to a project after a change. */
 export type HubAccess = { member: string; project: string; level?: string }
 
-/** The uncompressed size on the hub. */
+/** The uncompressed size of what is stored on the hub, and its limit. */
 export type HubStored = { bytes: number; quota_bytes: number }
 
 /** A deletion on the hub, without the content. Times are ISO dates. */
@@ -139,8 +139,8 @@ export type ClientOptions = {
   timeoutMs?: number
   /** How many times to try if the hub is busy or fails. The hub may say how long to wait before the next attempt. */
   patience?: number
-  /** The last sentence of the error message if the hub cannot answer now. */
-  otherwise?: string
+  /** The last sentence of the error message if the hub cannot answer now: what this means for the user. */
+  consequence?: string
 }
 
 const TIMEOUT_MS = 30_000
@@ -187,7 +187,7 @@ export function openHub({
   signal,
   timeoutMs = TIMEOUT_MS,
   patience = MAX_TRIES,
-  otherwise = SENT_LATER_NOTE,
+  consequence = SENT_LATER_NOTE,
 }: ClientOptions): HubClient {
   const connections = openConnections()
   const host = new URL(address).host
@@ -203,8 +203,8 @@ export function openHub({
       if (signal?.aborted) throw stoppedError(error)
       if (!isNetError(error)) throw error
       const { reason, code } = error
-      const why = reason === "timeout" ? "no answer in time" : reason === "size" ? "too long an answer" : code
-      throw new HubError("offline", `The hub at ${host} cannot be reached (${why}). ${otherwise}`, { cause: error })
+      const why = reason === "timeout" ? "no answer in time" : reason === "size" ? "the answer is too long" : code
+      throw new HubError("offline", `The hub at ${host} cannot be reached (${why}). ${consequence}`, { cause: error })
     }
   }
 
@@ -214,7 +214,7 @@ export function openHub({
     for (let tries = 1; ; tries++) {
       const reply = await sendRequest({ method, path, body: content, type, isOnce })
       if (reply.status >= 200 && reply.status < 300) return jsonOf(reply, host) as T
-      const problem = problemOf(reply, { host, token, otherwise })
+      const problem = problemOf(reply, { host, token, consequence })
       if ((problem.trouble !== "busy" && problem.trouble !== "failed") || tries >= patience) throw problem
       // With one of these two statuses, the hub has not done anything yet.
       if (isOnce && reply.status !== 429 && reply.status !== 503) throw problem
@@ -276,7 +276,7 @@ export function openHub({
   }
 }
 
-/** `isOnce`: repeating the call would have another effect, so it uses a new connection and is not retried. */
+/** `isOnce`: a repeated call would have another effect, so it is retried only if the hub has not done anything yet. */
 type HubRequestParts = { method: string; path: string; body: Buffer | undefined; type: string; isOnce: boolean }
 
 type Reply = { status: number; text: string; headers: IncomingHttpHeaders }
@@ -292,7 +292,7 @@ function jsonOf({ text }: Reply, host: string): unknown {
 
 function problemOf(
   { status, text, headers }: Reply,
-  { host, token, otherwise }: { host: string; token: string | undefined; otherwise: string },
+  { host, token, consequence }: { host: string; token: string | undefined; consequence: string },
 ): HubError {
   const { code, message, rules } = wireProblemIn(text)
   const details = message === undefined ? "" : `: ${removeKey(message, token).slice(0, 300)}`
@@ -307,11 +307,11 @@ function problemOf(
   if (status === 429 || status === 503 || status === 502 || status === 504)
     return new HubError(
       "busy",
-      `The hub at ${host} ${code === "database" ? "cannot answer now" : "is busy"} (${status}${details}). ${otherwise}`,
+      `The hub at ${host} ${code === "database" ? "cannot answer now" : "is busy"} (${status}${details}). ${consequence}`,
       { retryAfterMs: retryAfterMs(headers) },
     )
   if (status === 507) return new HubError("full", `The hub at ${host} accepts nothing more from you for now${details}`)
-  if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${details}). ${otherwise}`)
+  if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${details}). ${consequence}`)
   return new HubError("refused", `The hub at ${host} refused the request (${status}${details}).`, { status })
 }
 

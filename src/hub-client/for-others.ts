@@ -103,15 +103,18 @@ export function createPlacePatterns({
   const allNames = [homeNames.at(-1), ...user, ...[home, ...folders].map(ownerIn)]
   const names = [...new Set(allNames.filter((name) => name !== undefined).map((name) => name.normalize("NFC")))]
   const validNames = names.filter((name) => name.length > 1 && !/^[a-z]:$/i.test(name))
-  const rare = validNames.filter((name) => !IMPERSONAL_NAMES.has(name.toLowerCase()))
-  const common = validNames.filter((name) => IMPERSONAL_NAMES.has(name.toLowerCase()))
+  const identifyingNames = validNames.filter((name) => !IMPERSONAL_NAMES.has(name.toLowerCase()))
+  const impersonalNames = validNames.filter((name) => IMPERSONAL_NAMES.has(name.toLowerCase()))
   return {
     home: home.replace(/[\\/]+$/, "").length < 3 ? undefined : homePattern(home, homeNames),
-    names: rare.length === 0 ? undefined : new RegExp(`${NAME_START}(?:${anyOf(rare)})${NAME_END}`, "giu"),
-    common:
-      common.length === 0
+    names:
+      identifyingNames.length === 0
         ? undefined
-        : new RegExp(`(${SEPARATOR}(?:Users|home)${SEPARATOR})(?:${anyOf(common)})${NAME_END}`, "giu"),
+        : new RegExp(`${NAME_START}(?:${anyOf(identifyingNames)})${NAME_END}`, "giu"),
+    common:
+      impersonalNames.length === 0
+        ? undefined
+        : new RegExp(`(${SEPARATOR}(?:Users|home)${SEPARATOR})(?:${anyOf(impersonalNames)})${NAME_END}`, "giu"),
   }
 }
 
@@ -187,7 +190,7 @@ function escaped(text: string): string {
 
 const WORD_BREAK = /[\s"'`<>|;,(){}]/
 const MAX_PATH_LENGTH = 4_096
-/** Matches a site's address and the first name in its path, which is a repository's owner and not a folder. */
+/** Matches the text before a name if that is a site's address. The name is then a repository's owner and not a folder. */
 const SITE_ADDRESS =
   /^[^\w@]*(?:(?:https?|ssh|git|git\+\w+):\/\/|git@|@$|(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.(?:com|org)[:/]+$)[^\\/]*[:/]?$/i
 

@@ -45,14 +45,14 @@ export function createOutgoing(
   const countLeftOut = (what: string) => {
     leftOut[what] = (leftOut[what] ?? 0) + 1
   }
-  const chosen = stored.map((message) => selectShared(message, rules, countLeftOut))
-  const paths = chosen.map(pathsOf)
+  const selectedMessages = stored.map((message) => selectShared(message, rules, countLeftOut))
+  const paths = selectedMessages.map(pathsOf)
   const shared = {
     title: row.title && rules.what.includes("said") ? row.title : undefined,
     git_branch: row.git_branch,
     agent_version: row.agent_version,
     models: row.models,
-    messages: chosen,
+    messages: selectedMessages,
   }
   const { value, taken_out } = redactForSharing(shared, rules.places)
   // The paths are relative to the project, and reveal nothing about this machine. They are restored after redaction, because it
@@ -75,6 +75,7 @@ export function createOutgoing(
 function versionFor(local: number, message: StoredMessage): number {
   return local * CONTENT_VERSIONS + Number.parseInt(fingerprint(JSON.stringify(message)).slice(0, 4), 16)
 }
+/** The number of versions on the hub for each local version: one for each value of the fingerprint's first four digits. */
 const CONTENT_VERSIONS = 1 << 16
 
 /** The conversation's id on a hub. An id that reveals a folder or name of this machine is replaced. */

@@ -26,7 +26,7 @@ export type PushParts = {
   pushed: Pushed
   hub: HubClient
   /** Identifies the hub and the member, because an acknowledgement by another hub or member does not count. */
-  as: string
+  account: string
   /** The user's current choices. */
   choices(): HubChoices
   platform: NodeJS.Platform
@@ -39,7 +39,7 @@ export type PushParts = {
   /** When to stop, in milliseconds since 1970; the next push continues. */
   deadline?: number
   /** True if a person started the push, so that refused conversations are retried. */
-  again?: boolean
+  retriesRefused?: boolean
   onProgress?: (done: number, total: number) => void
 }
 
@@ -75,7 +75,7 @@ const RULES = `${REDACTION_VERSION}.${OUTGOING_VERSION}`
 export async function pushAll(parts: PushParts): Promise<PushReport> {
   const { pushed, hub } = parts
   const report: PushReport = { sent: 0, removed: 0, refused: 0, chunks: 0, bytes: 0, complete: true }
-  pushed.begin(parts.as)
+  pushed.begin(parts.account)
   for (const project of pushed.withdrawn()) {
     await hub.withdraw(project)
     pushed.endWithdrawal(project)
@@ -172,12 +172,14 @@ async function removeLeaving(parts: PushParts, report: PushReport): Promise<void
 const MAX_REFUSED = 1_000
 
 async function retryRefused(parts: PushParts, report: PushReport): Promise<void> {
-  const { pushed, now, again } = parts
+  const { pushed, now, retriesRefused } = parts
   const batches = new Batches(parts, report)
   for (const row of pushed.in("refused", MAX_REFUSED)) {
     if (isPastDeadline(parts)) break
     const hasSecret = row.rules !== undefined
-    const isDue = hasSecret ? row.rules! < REDACTION_VERSION : again === true || now() - row.at > RETRY_REFUSED_MS
+    const isDue = hasSecret
+      ? row.rules! < REDACTION_VERSION
+      : retriesRefused === true || now() - row.at > RETRY_REFUSED_MS
     if (isDue) await prepare(parts, row.ref, batches, report, row.conversation)
   }
   await batches.flush()
@@ -202,7 +204,7 @@ export async function sharingConsent(
 
 const MAX_ANCESTORS = 32
 
-/** True if the conversation is held back, or one that it was forked from or started by, because these share messages. */
+/** True if the conversation is held back, or one of those from which it was forked or started: they share messages. */
 async function isHeldBack(
   store: Pick<HistoryWriter, "conversation">,
   pushed: Pick<Pushed, "isHeld">,

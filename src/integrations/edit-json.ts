@@ -74,13 +74,13 @@ const WITH_COMMENTS = { allowTrailingComma: true, allowEmptyContent: true }
 /** Undefined for a text of only white space and comments. Throws an EditProblem if the text is not JSON. */
 function jsonTree(text: string): Node | undefined {
   const json = text.replace(/^\ufeff/, " ")
-  const enter: JSONVisitor["onObjectBegin"] = (_at, _length, _line, _column, path) => {
+  const checkDepth: JSONVisitor["onObjectBegin"] = (_at, _length, _line, _column, path) => {
     if (path().length > MAX_DEPTH) throw new EditProblem("is nested too deeply")
   }
   const onError: JSONVisitor["onError"] = (_code, at) => {
     throw new EditProblem(`is not valid JSON at line ${lineNumber(text, at)}`)
   }
-  visit(json, { onObjectBegin: enter, onArrayBegin: enter, onError }, WITH_COMMENTS)
+  visit(json, { onObjectBegin: checkDepth, onArrayBegin: checkDepth, onError }, WITH_COMMENTS)
   return parseTree(json, [], WITH_COMMENTS)
 }
 

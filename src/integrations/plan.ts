@@ -213,13 +213,13 @@ export function findInToml(text: string, addition: TomlAddition): Presence {
   if (tableStatements.length === 0) return "absent"
   const first = tableStatements.findIndex(({ type, path: own }) => type === "header" && own.length === path.length)
   if (first < 0) return "other"
-  const present = new Map(tableStatements.map((key) => [key.path.slice(path.length).join("."), key.value]))
-  if (!Object.entries(values).every(([name, value]) => present.get(name) === tomlOf(value))) return "other"
-  const isMore = tableStatements.some((statement) => {
+  const presentValues = new Map(tableStatements.map((key) => [key.path.slice(path.length).join("."), key.value]))
+  if (!Object.entries(values).every(([name, value]) => presentValues.get(name) === tomlOf(value))) return "other"
+  const isExtended = tableStatements.some((statement) => {
     const [name] = statement.path.slice(path.length)
     return name !== undefined && name !== CODEX_NOTES && byName(values, name) === undefined
   })
-  return isMore ? "more" : "same"
+  return isExtended ? "more" : "same"
 }
 
 /** Adds the table at the end, where it cannot change the meaning of any other line. */

@@ -212,8 +212,8 @@ function escapeXml(text: string): string {
 }
 
 /**
- * Variables that the service needs, because it does not see those of a shell: where agents store their sessions, and dex its own
- * files.
+ * The environment variables that say where agents and dex store their files. They are written into the service's file, because a
+ * service does not get the environment of a shell.
  */
 const NEEDED_VARIABLES = [
   "DEX_HOME",

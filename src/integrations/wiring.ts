@@ -67,25 +67,25 @@ export async function wireAgents(
       `${wiring.title} is not on this machine: there is no ${paths.join(", no ")}${binary ? ` and no \`${binary}\` on the path` : ""}. Start it once, then run this again.`,
     )
   }
-  const chosen = agentsWithState.filter(
+  const chosenAgents = agentsWithState.filter(
     ({ wiring, found }) => found && (namedAgents.length === 0 || namedAgents.includes(wiring.agent)),
   )
   const wantsHooks = hooks ?? hooksChoice(recordFile(dexHome))?.wanted ?? true
   const fullBin = binOf(dexHome, machine, program.node)
-  const { hook, ...others } = fullBin
-  const bin = wantsHooks ? fullBin : others
+  const { hook, ...binWithoutHook } = fullBin
+  const bin = wantsHooks ? fullBin : binWithoutHook
   const record = readRecord(recordFile(dexHome))
-  const launchers = chosen.length > 0 ? launcherFiles(bin, program, machine) : []
+  const launchers = chosenAgents.length > 0 ? launcherFiles(bin, program, machine) : []
   const npxNote = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX_NOTE }
   const plans: FilePlan[] = [
     ...launchers.map((file, i) => ({ ...planAdding("dex", file, record), ...(i === 0 && npxNote) })),
-    ...chosen.flatMap(({ wiring: { agent, files } }) =>
+    ...chosenAgents.flatMap(({ wiring: { agent, files } }) =>
       files(machine, bin).map((file) => planAdding(agent, file, record)),
     ),
   ]
   if (!wantsHooks) plans.push(...withoutHooks(record, plans, namedAgents, fullBin))
   const outcome = carryOutPlans(context, plans, yes)
-  if (yes && chosen.length > 0) noteHooksChoice(recordFile(dexHome), wantsHooks, context.now)
+  if (yes && chosenAgents.length > 0) noteHooksChoice(recordFile(dexHome), wantsHooks, context.now)
   return {
     agents: agentsWithState
       .filter(({ wiring }) => namedAgents.length === 0 || namedAgents.includes(wiring.agent))
@@ -131,12 +131,13 @@ export function unwireAgents(context: WiringContext, names: readonly string[], y
 }
 
 /** Plans to remove what exists only for hooks. The hook program is shared, so it is removed only if no agents were named. */
-function withoutHooks(record: AdditionsRecord, plans: FilePlan[], named: SourceId[], bin: Bin): FilePlan[] {
+function withoutHooks(record: AdditionsRecord, plans: FilePlan[], namedAgents: SourceId[], bin: Bin): FilePlan[] {
   const wantedPaths = new Set(plans.map(({ path }) => path))
   const agents = new Set(plans.map(({ agent }) => agent))
   return Object.entries(record)
     .filter(
-      ([path, { agent }]) => !wantedPaths.has(path) && agents.has(agent) && (agent !== "dex" || named.length === 0),
+      ([path, { agent }]) =>
+        !wantedPaths.has(path) && agents.has(agent) && (agent !== "dex" || namedAgents.length === 0),
     )
     .map(([path, added]) => planRemoving(path, added, bin))
 }

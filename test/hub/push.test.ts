@@ -44,7 +44,7 @@ async function setUp(mishap?: (call: string) => Mishap) {
         store,
         pushed,
         hub: client,
-        as: "acme/alice",
+        account: "acme/alice",
         choices: () => choices,
         platform: "linux",
         now: () => clock,
@@ -216,7 +216,7 @@ describe("a push", () => {
     expect(pushed.get(ref("a"))!.why).toContain("acme-token")
     hub.mishap = () => undefined
     await write("a", ["one", "three"])
-    expect(await push({ again: true })).toMatchObject({ sent: 0, refused: 0 })
+    expect(await push({ retriesRefused: true })).toMatchObject({ sent: 0, refused: 0 })
     pushed.put({ ...pushed.get(ref("a"))!, rules: REDACTION_VERSION - 1 })
     expect(await push()).toMatchObject({ sent: 1 })
   })
@@ -287,7 +287,7 @@ describe("a push", () => {
     await push()
     hub.stored.clear()
     expect(await push()).toMatchObject({ sent: 0 })
-    expect(await push({ as: "acme/bob" })).toMatchObject({ sent: 1 })
+    expect(await push({ account: "acme/bob" })).toMatchObject({ sent: 1 })
   })
 
   test("it stops at its deadline, and the next one continues", async () => {
@@ -318,10 +318,10 @@ describe("a push", () => {
       const id = `c${round % 17}`
       want.set(id, [...(want.get(id) ?? []), `round ${round}`])
       await write(id, want.get(id)!)
-      await push({ again: true }).catch(() => broken++)
+      await push({ retriesRefused: true }).catch(() => broken++)
     }
     hub.mishap = () => undefined
-    await push({ again: true })
+    await push({ retriesRefused: true })
     expect(broken).toBeGreaterThan(20)
     for (const [id, texts] of want) expect(textsOf(hub, id)).toEqual(texts)
     expect(hub.stored.size).toBe(want.size)

@@ -41,7 +41,7 @@ describe.each(["2025-11-25", "2026-07-28"])("agent mode in protocol %s", (era) =
     const published = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
     expect(estimateTokens(JSON.stringify(published))).toBeLessThanOrEqual(400)
     expect(await client.request("tools/call", { name: "dex_search", arguments: { query: "x" } })).toMatchObject({
-      error: { message: expect.stringContaining("There are: ask_documents") },
+      error: { message: expect.stringContaining("The tools are ask_documents") },
     })
   })
 

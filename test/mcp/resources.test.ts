@@ -113,7 +113,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
     })
     expect((await client.request("prompts/get", { name: "none" })).error).toMatchObject({
       code: -32602,
-      message: expect.stringMatching(/There are: recall, hand_over, today/),
+      message: expect.stringMatching(/The prompts are recall, hand_over, today/),
     })
   })
 })

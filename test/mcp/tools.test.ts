@@ -108,7 +108,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
       expect(result.structuredContent).toBeUndefined()
     }
     const unknown = await client.request("tools/call", { name: "dex_nothing", arguments: {} })
-    expect(unknown.error).toMatchObject({ code: -32602, message: expect.stringMatching(/There are: dex_search/) })
+    expect(unknown.error).toMatchObject({ code: -32602, message: expect.stringMatching(/The tools are dex_search/) })
     expect((await client.request("tools/call", { name: 7 })).error?.code).toBe(-32602)
     expect((await client.request("nothing/here")).error?.code).toBe(-32601)
   })

@@ -22,8 +22,8 @@ export const checkCommands: Commands = {
     const settings = settingsFrom(process.env)
     const db = openDatabase({ ...settings, connections: 1 })
     try {
-      const files = filesOf(settings, process.env.DEX_HUB_MASTER_KEY_FILE!)
-      const findings = [...files, ...(await databaseOf(db, settings))]
+      const files = fileFindings(settings, process.env.DEX_HUB_MASTER_KEY_FILE!)
+      const findings = [...files, ...(await databaseFindings(db, settings))]
       for (const { what, problems } of findings) {
         if (problems.length === 0) say(`ok       ${what}`)
         for (const problem of problems) say(`PROBLEM  ${problem}`)
@@ -40,7 +40,7 @@ export const checkCommands: Commands = {
       say(
         corrected === 0
           ? "All counts are plausible."
-          : `The messages of ${count(corrected, "conversation")} were counted again.`,
+          : `The messages of ${pluralize(corrected, "conversation")} were counted again.`,
       )
     } finally {
       await db.close()
@@ -48,7 +48,7 @@ export const checkCommands: Commands = {
   },
 }
 
-function filesOf({ data }: Settings, keyFile: string): Finding[] {
+function fileFindings({ data }: Settings, keyFile: string): Finding[] {
   const isReadableByOthers = process.platform !== "win32" && (statSync(keyFile).mode & 0o077) !== 0
   return [
     {
@@ -73,7 +73,7 @@ function roomProblems(data: string): string[] {
     : []
 }
 
-async function databaseOf(db: Database, { data, node }: Settings): Promise<Finding[]> {
+async function databaseFindings(db: Database, { data, node }: Settings): Promise<Finding[]> {
   const server = await serverVersion(db).catch((error: { code?: string }) => error)
   if (!("version" in server)) return [{ what: "PostgreSQL", problems: [databaseProblem(server.code)] }]
   const version = await versionProblems(db)
@@ -89,13 +89,13 @@ async function databaseOf(db: Database, { data, node }: Settings): Promise<Findi
   const shards = await allShards(db)
   const isHere = (shard: PlacedShard) => shard.node === null || shard.node === node.name
   const behind = await Promise.all(
-    shards.filter(isHere).map((shard) => lagOf(data, shard, seqs.get(shard.tenant) ?? 0)),
+    shards.filter(isHere).map((shard) => lagProblems(data, shard, seqs.get(shard.tenant) ?? 0)),
   )
   return [
     ...basicFindings,
     { what: "neither role can bypass row-level security", problems: await roleProblems(db) },
     { what: "row-level security is on for every table", problems: await rowSecurityProblems(db) },
-    { what: `the master key opens the keys of ${count(tenants.length, "tenant")}`, problems: keys.flat() },
+    { what: `the master key opens the keys of ${pluralize(tenants.length, "tenant")}`, problems: keys.flat() },
     { what: "the counts of conversations are plausible", problems: counts.flat() },
     { what: "the search shards are nearly up to date", problems: behind.flat() },
     { what: "all nodes with shards are running", problems: nodeProblems(shards, await nodesSeen(db), node.name) },
@@ -111,7 +111,7 @@ function databaseProblem(code = "no reason given"): string {
     : `PostgreSQL does not answer (${code}), so it was not checked. Check DEX_HUB_DATABASE_URL, and whether PostgreSQL is running.`
 }
 
-async function lagOf(data: string, { tenant, shard }: ShardName, seq: number): Promise<string[]> {
+async function lagProblems(data: string, { tenant, shard }: ShardName, seq: number): Promise<string[]> {
   if (roomProblems(data).length > 0) return [] // already reported
   const index = readIndex(shardFile(data, { tenant, shard }))
   const followed = typeof index === "string" ? undefined : await index.followed()
@@ -132,16 +132,16 @@ function nodeProblems(shards: PlacedShard[], nodes: SeenNode[], self: string): s
     return node.silent_s > SILENT_S ? `was last seen ${node.silent_s} seconds ago` : undefined
   }
   const nameOf = ({ tenant, shard }: ShardName) => `${tenant}/${shard}`
-  const elsewhere = shards.filter(({ node }) => node !== null && node !== self)
-  const unreachable = [...Map.groupBy(elsewhere, ({ node }) => node!)].flatMap(([node, own]) => {
+  const remoteShards = shards.filter(({ node }) => node !== null && node !== self)
+  const unreachable = [...Map.groupBy(remoteShards, ({ node }) => node!)].flatMap(([node, ownShards]) => {
     const why = whySilent(node)
-    const names = own.map(nameOf).join(", ")
+    const names = ownShards.map(nameOf).join(", ")
     const url = nodesByName.get(node)?.url
     if (!why && url === null)
       return [`The others cannot reach node ${node}, which has ${names}. Start it with DEX_HUB_NODE_URL.`]
     return why
       ? [
-          `Node ${node}, which has ${names}, ${why}: searches leave it out. Start it, or run: dex-hub shard move ${nameOf(own[0]!)} NODE`,
+          `Node ${node}, which has ${names}, ${why}: searches leave it out. Start it, or run: dex-hub shard move ${nameOf(ownShards[0]!)} NODE`,
         ]
       : []
   })
@@ -156,6 +156,6 @@ function nodeProblems(shards: PlacedShard[], nodes: SeenNode[], self: string): s
   return [...unreachable, ...stuck]
 }
 
-function count(n: number, noun: string): string {
+function pluralize(n: number, noun: string): string {
   return `${n} ${noun}${n === 1 ? "" : "s"}`
 }

@@ -24,7 +24,7 @@ export type UnknownLimits = { unknownTokensPerMinute: number }
 const MINUTE_MS = 60_000
 /** When there are more entries than this, unused ones are removed. */
 const MAX_ENTRIES = 10_000
-/** Matches the route of chunks. Only chunks count against the bytes, so that a push with all its chunks can be committed. */
+/** Matches the route of chunks. Only chunks count against the megabytes, so that a push with all its chunks can be committed. */
 const CHUNKS = /^\/v1\/conversations\/.+\/chunks\//
 const PUSHES = /^\/v1\/(push|conversations|consents)\//
 
@@ -57,8 +57,8 @@ export function limitRequests(limits: RequestLimits, now: () => number = Date.no
     c.set("spend", bytes.spend)
     await runLimited(next, use, bucket, {
       atOnce: limits.atOnce,
-      busy: `This token has ${limits.atOnce} requests in progress. Wait until one of them is done.`,
-      often: `This token has sent more than ${rates[kind]} requests to ${kind} in a minute.`,
+      busyMessage: `This token has ${limits.atOnce} requests in progress. Wait until one of them is done.`,
+      rateMessage: `This token has sent more than ${rates[kind]} requests to ${kind} in a minute.`,
     })
   }
 }
@@ -70,8 +70,8 @@ export function limitLogins({ loginsPerMinute, loginsAtOnce }: LoginLimits, now:
   return (_: Context, next: () => Promise<void>) =>
     runLimited(next, use, bucket, {
       atOnce: loginsAtOnce,
-      busy: "Too many people are starting to log in at once. Try again in a moment.",
-      often: `More than ${loginsPerMinute} logins were started on this hub in a minute. Try again in a minute.`,
+      busyMessage: "Too many people are starting to log in at once. Try again in a moment.",
+      rateMessage: `More than ${loginsPerMinute} logins were started on this hub in a minute. Try again in a minute.`,
     })
 }
 
@@ -116,11 +116,11 @@ async function runLimited(
   work: () => Promise<void>,
   use: TokenUse,
   bucket: Bucket,
-  { atOnce, busy, often }: { atOnce: number; busy: string; often: string },
+  { atOnce, busyMessage, rateMessage }: { atOnce: number; busyMessage: string; rateMessage: string },
 ): Promise<void> {
-  if (atOnce > 0 && use.running >= atOnce) throw tooMany(busy, 1)
+  if (atOnce > 0 && use.running >= atOnce) throw tooMany(busyMessage, 1)
   const seconds = bucket.take()
-  if (seconds > 0) throw tooMany(often, seconds)
+  if (seconds > 0) throw tooMany(rateMessage, seconds)
   use.running++
   try {
     await work()

@@ -49,7 +49,8 @@ export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
     server.setRequestHandler("tools/list", () => ({ tools: mcpTools.map(definitionOf) }))
     server.setRequestHandler("tools/call", async ({ params }) => {
       const tool = mcpTools.find((one) => one.mcp.name === params.name)
-      if (!tool) return failure(`There is no such tool. There are: ${mcpTools.map((one) => one.mcp.name).join(", ")}.`)
+      if (!tool)
+        return failure(`There is no such tool. The tools are ${mcpTools.map((one) => one.mcp.name).join(", ")}.`)
       try {
         return await answer(viewer, tool, params.arguments ?? {})
       } catch (error) {

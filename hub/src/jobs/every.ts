@@ -1,6 +1,6 @@
 export type Job = {
   /** Runs the work now, or as soon as the current run ends. */
-  soon(): void
+  runSoon(): void
   /** Stops, and waits for the current run. */
   stop(): Promise<void>
 }
@@ -27,7 +27,7 @@ export function runEvery(everyMs: number, work: () => Promise<unknown>, onFailur
   const timer = setInterval(run, everyMs)
   timer.unref()
   return {
-    soon: run,
+    runSoon: run,
     stop: async () => {
       isStopped = true
       clearInterval(timer)

@@ -24,7 +24,7 @@ export function createKeyRemover(address: string, log: (event: Record<string, un
   return {
     onForgotten: (): Date => {
       clearTimeout(timer)
-      timer = setTimeout(job.soon, FIRST_DELAY_MS)
+      timer = setTimeout(job.runSoon, FIRST_DELAY_MS)
       timer.unref()
       return new Date(Date.now() + GONE_WITHIN_MS)
     },

@@ -26,7 +26,7 @@ export function scanByNewerRules(
     log({ level: "error", event: "scan_again", code: codeOf(error) || undefined }),
   )
   return {
-    soon: job.soon,
+    runSoon: job.runSoon,
     stop: () => {
       isStopped = true
       return job.stop()

@@ -28,7 +28,7 @@ export function openLogin({ settings, db, masterKey, log }: LoginParts): HubLogi
 
 const MAX_GROUPS = 1_000
 const MAX_LENGTH = 200
-/** The maximum length of a name. Names may be longer than this, because a number is appended if the name is taken. */
+/** The maximum length of a name, without the number that is appended if the name is taken. */
 const MAX_NAME_LENGTH = 50
 
 /** The person whom the claims describe. An unverified e-mail address is ignored, because anybody can type one. */

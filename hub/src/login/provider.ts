@@ -2,7 +2,7 @@ import * as oidc from "openid-client"
 import type { OidcSettings } from "../settings.ts"
 import { HubProblem } from "../store/problem.ts"
 
-/** The code to enter on the provider's page, and the interval in seconds at which to ask whether that was done. */
+/** The code to enter on the provider's page within `seconds`. `interval` is the number of seconds between two polls. */
 export type DeviceCode = {
   code: string
   userCode: string
@@ -78,7 +78,7 @@ export function openProvider(settings: OidcSettings, log: Log): Provider {
 }
 
 function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<oidc.Configuration> {
-  const isUnencrypted = issuer.startsWith("http:") // the settings allow that on this machine only
+  const isUnencrypted = issuer.startsWith("http:") // the settings allow that only for an address on this machine
   const auth = clientSecret === undefined ? oidc.None() : oidc.ClientSecretBasic(clientSecret)
   return oidc.discovery(new URL(issuer), clientId, undefined, auth, {
     timeout: TIMEOUT_SECONDS,

@@ -2,7 +2,7 @@ import { isSubprocessEnded, type Subprocess, subprocessFile } from "../../../src
 import { startThread } from "../../../src/subprocess/thread.ts"
 import { HubProblem } from "../store/problem.ts"
 import type { CheckedChunk, CheckResult, ChunkToCheck } from "./check-thread.ts"
-import { checkSent } from "./incoming.ts"
+import { checkPackedChunk } from "./incoming.ts"
 
 export type ChunkChecker = {
   /** Throws a HubProblem if the chunk is refused. */
@@ -87,7 +87,7 @@ export function openChecker({ threads = 2, longestMs = MAX_CHECK_MS, log }: Chec
   }
   return {
     check: async (hash, data) => {
-      checkSent(hash, data)
+      checkPackedChunk(hash, data)
       return (await ask({ hash, data })) as CheckedChunk
     },
     rulesIn: async (data) => ((await ask({ data })) as { rules: string[] }).rules,

@@ -28,7 +28,7 @@ const PLAN = object({
   conversations: listOf(object({ source: text(), id: text(), digest: text(), chunks: listOf(text()) })),
 })
 
-/** The highest value of a conversation's counts. All numbers except times fit into 32 bits, like the columns of the tables. */
+/** The highest value of a conversation's counts. Like sizes and revisions, they must fit into a column of 32 bits. */
 export const MAX_COUNTED = 1_000_000
 const count = () => integer(undefined, { minimum: 0, maximum: MAX_COUNTED })
 const size = () => integer(undefined, { minimum: 0, maximum: 2_000_000_000 })
@@ -130,7 +130,7 @@ export function readMessages(hash: string, data: Uint8Array): { messages: WireMe
 }
 
 /** Makes the checks for which the chunk need not be decompressed. */
-export function checkSent(hash: string, data: Uint8Array): void {
+export function checkPackedChunk(hash: string, data: Uint8Array): void {
   checkHashes([hash])
   if (data.length > MAX_CHUNK_BYTES) throw tooLarge(`A chunk can have at most ${MAX_CHUNK_BYTES} bytes.`)
 }

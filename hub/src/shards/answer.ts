@@ -95,8 +95,8 @@ export function createAnswers({ db, data, folder, version, accessChecks = {}, ot
   const remoteNodeOf = ({ node, url }: ShardToAsk): NodeAddress | undefined =>
     others && node !== null && node !== others.self ? { name: node, url } : undefined
   /**
-   * The first access check: opens an index of only what the viewer may read. If the question names a project, `project` is that
-   * part of its key.
+   * The first access check: opens an index of only what the viewer may read. If the question names a project, `project` is the
+   * text that the project's key must contain.
    */
   const indexFor = async (viewer: Viewer, project: string | undefined): Promise<SearchIndex | undefined> => {
     const { tenant } = viewer
@@ -112,13 +112,17 @@ export function createAnswers({ db, data, folder, version, accessChecks = {}, ot
       const isNamed = namedShards?.has(shardName.shard) ?? true
       const node = remoteNodeOf(placed)
       if (node)
-        return { index: remoteIndex(others!.call, node, { of: shardName, scope, ms: CALL_MS }), isNamed, isFar: true }
+        return {
+          index: remoteIndex(others!.call, node, { of: shardName, scope, ms: CALL_MS }),
+          isNamed,
+          isRemote: true,
+        }
       const index = await local.open(shardName, accessChecks.index === "all" ? undefined : scope)
       return { index: index === "scope" ? undefined : index, isNamed }
     })
     const shards = await Promise.all(indexes)
     if (shards.length > 0 && shards.every(({ index }) => index === undefined)) return undefined
-    return shards.length === 1 && !shards[0]!.isFar ? shards[0]!.index : mergedIndex(shards, time)
+    return shards.length === 1 && !shards[0]!.isRemote ? shards[0]!.index : mergedIndex(shards, time)
   }
   /** The node with a project's lines, if that is another node. */
   const remoteNodeOfLines = async ({ tenant }: Viewer, project: string): Promise<NodeAddress | undefined> => {

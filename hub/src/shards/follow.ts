@@ -11,7 +11,8 @@ import { openShardLines, type ShardLines } from "./lines.ts"
 /** How long one shard is updated before the others get a turn, in milliseconds. */
 const TURN_MS = 2_000
 /**
- * How many bytes of text are read and indexed together. Batches of 64 conversations of any length made a hub 70 to 90 MB larger.
+ * How many bytes of text are read and indexed together. Batches are limited by size, because batches of 64 conversations of any
+ * length made a hub use 70 to 90 MB more memory.
  */
 const MAX_BYTES = 2_000_000
 /** How often a node reports that it runs, in milliseconds. */
@@ -77,12 +78,12 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
   return {
     step: async () => {
       await reportRunning()
-      const heads = new Map((await feeds(db)).map(({ tenant, seq }) => [tenant, seq]))
+      const seqs = new Map((await feeds(db)).map(({ tenant, seq }) => [tenant, seq]))
       const all = await allShards(db)
       const isOwn = (shard: PlacedShard) => shard.node === node.name || shard.moving_to === node.name
       const ownShards = all.filter(isOwn)
       for (const shard of all) if (shard.node !== null && !isOwn(shard)) closeMovedShard(shard)
-      const seqOf = ({ tenant }: ShardName) => heads.get(tenant) ?? 0
+      const seqOf = ({ tenant }: ShardName) => seqs.get(tenant) ?? 0
       let isDone = true
       for (const shard of ownShards) {
         await reportRunning()

@@ -7,8 +7,8 @@ import { fileIdentity, type ShardName, shardFile } from "./files.ts"
 import { linesFile, readShardLines } from "./lines.ts"
 
 /**
- * The part of a shard that a member may read. `version` changes whenever it does, and is counted by the thread `by` (of another
- * node) or by this one. Without `names`, the scope can be used only while it is cached.
+ * The part of a shard that a member may read. `version` changes whenever that part does. This thread counts the versions, or if
+ * `by` is set, that thread of another node. Without `names`, the scope can be used only while it is cached.
  */
 export type ShardScope = {
   of: { member: number }
@@ -35,7 +35,7 @@ export function openLocalShards(data: string) {
   )
   const indexOf = (name: ShardName): SearchIndex | undefined => {
     const path = shardFile(data, name)
-    return indexes.at(path, () => {
+    return indexes.get(path, () => {
       const index = readIndex(path)
       return typeof index === "string" ? undefined : index
     })
@@ -64,7 +64,7 @@ export function openLocalShards(data: string) {
     /** Who wrote which line. Undefined if nothing was derived yet. */
     lines: (name: ShardName): Knowledge | undefined => {
       const path = shardFile(data, name)
-      return knowledgeFiles.at(linesFile(path), () => readShardLines(path))
+      return knowledgeFiles.get(linesFile(path), () => readShardLines(path))
     },
     close: () => {
       clearInterval(sweepTimer)
@@ -78,7 +78,7 @@ export function openLocalShards(data: string) {
 function createFileCache<T extends { close(): void }>() {
   const files = new Map<string, { identity: string | undefined; opened: T; isGone?: boolean }>()
   return {
-    at: (path: string, open: () => T | undefined): T | undefined => {
+    get: (path: string, open: () => T | undefined): T | undefined => {
       const identity = fileIdentity(path)
       const cachedFile = files.get(path)
       if (cachedFile && cachedFile.identity === identity) return cachedFile.opened

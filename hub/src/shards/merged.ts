@@ -21,7 +21,7 @@ export type MergedShard = {
   /** True if it may contain something of the projects that the question names. */
   isNamed: boolean
   /** True if the index is on another node. */
-  isFar?: boolean
+  isRemote?: boolean
 }
 
 /**
@@ -39,7 +39,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
   const missing = new Set<number>()
   const sizes = new Map<number, number>()
   const namedShards = new Set(shards.keys().filter((k) => shards[k]!.isNamed))
-  const isFar = (k: number) => shards[k]!.isFar === true
+  const isRemote = (k: number) => shards[k]!.isRemote === true
   /** Asks several shards. Returns the answers of those that answer in time. */
   const askShards = async <T>(among: Iterable<number>, ask: (index: SearchIndex, k: number) => Promise<T>) => {
     const end = Math.min(until, Date.now() + callMs)
@@ -49,7 +49,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
       try {
         const { index } = shards[k]!
         if (!index) throw new ShardUnavailableError()
-        return [{ k, answer: await inTime(end, () => ask(index, k)) }]
+        return [{ k, answer: await withDeadline(end, () => ask(index, k)) }]
       } catch (error) {
         if (!isShardUnavailable(error)) throw error
         missing.add(k)
@@ -57,14 +57,14 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
       }
     }
     const all = [...among]
-    const remote = all.filter(isFar)
-    const local = all.filter((k) => !isFar(k))
+    const remote = all.filter(isRemote)
+    const local = all.filter((k) => !isRemote(k))
     // Calls to other nodes are sent first, because reading a local file blocks this thread.
-    const afterFar = async (k: number) => {
+    const afterRemote = async (k: number) => {
       if (remote.length > 0) await new Promise(setImmediate)
       return askOne(k)
     }
-    const answers = await Promise.all([...remote.map(askOne), ...local.map(afterFar)])
+    const answers = await Promise.all([...remote.map(askOne), ...local.map(afterRemote)])
     return answers.flat().sort((a, b) => a.k - b.k)
   }
   /** Asks only the shards that may have the projects that a question names; all shards if it names none. */
@@ -81,7 +81,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
   return {
     ...unsupportedMethods,
     // This node does not know whether an index on another node leaves anything out.
-    ...(shards.some(({ index, isFar }) => isFar || index?.leavesOut) && { leavesOut: "others" as const }),
+    ...(shards.some(({ index, isRemote }) => isRemote || index?.leavesOut) && { leavesOut: "others" as const }),
     isUnanswered: () => namedShards.size > 0 && [...namedShards].every((k) => missing.has(k)),
     shards: () => ({ searched: queried.size - missing.size, of: queried.size }),
     find: async (query) => {
@@ -126,8 +126,8 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
     sizes: async (terms) => {
       const answers = await askShards(namedShards, (index) => index.sizes(terms))
       for (const { k, answer } of answers) sizes.set(k, answer.messages)
-      const sum = (of: (sizes: { messages: number; sample: number; shares: number[] }) => number) =>
-        answers.reduce((all, { answer }) => all + of(answer), 0)
+      const sum = (valueIn: (sizes: { messages: number; sample: number; shares: number[] }) => number) =>
+        answers.reduce((all, { answer }) => all + valueIn(answer), 0)
       const messages = sum((one) => one.messages)
       return {
         messages,
@@ -156,7 +156,7 @@ export function isShardUnavailable(error: unknown): boolean {
   return error instanceof ShardUnavailableError || (isDexError(error) && error.code === "index_damaged")
 }
 
-async function inTime<T>(end: number, ask: () => Promise<T>): Promise<T> {
+async function withDeadline<T>(end: number, ask: () => Promise<T>): Promise<T> {
   const left = end - Date.now()
   if (left <= 0) throw new ShardUnavailableError()
   let timer: NodeJS.Timeout | undefined
@@ -172,16 +172,16 @@ async function inTime<T>(end: number, ask: () => Promise<T>): Promise<T> {
 
 // A document's number is unique only in its shard. Combined with the shard's position, it is unique in all of them.
 
-function mergedDocId(doc: DocId, k: number, of: number): DocId {
-  return docId(rowOf(doc) * of + k)
+function mergedDocId(doc: DocId, k: number, shardCount: number): DocId {
+  return docId(rowOf(doc) * shardCount + k)
 }
 
-function shardOf(doc: DocId, of: number): number {
-  return ((rowOf(doc) % of) + of) % of
+function shardOf(doc: DocId, shardCount: number): number {
+  return ((rowOf(doc) % shardCount) + shardCount) % shardCount
 }
 
-function docInShard(doc: DocId, of: number): DocId {
-  return docId(Math.floor(rowOf(doc) / of))
+function docInShard(doc: DocId, shardCount: number): DocId {
+  return docId(Math.floor(rowOf(doc) / shardCount))
 }
 
 /** Compares hits in the order of a single index. */

@@ -62,6 +62,6 @@ export function hashOf(body: string): string {
   return createHash("sha256").update(body).digest("hex")
 }
 
-function signatureOf(masterKey: Buffer, of: { time: string; hash: string; route: NodeRoute; to: string }): Buffer {
-  return sealedName(sealedName(masterKey, "between nodes"), [of.time, of.to, of.route, of.hash].join("\n"))
+function signatureOf(masterKey: Buffer, call: { time: string; hash: string; route: NodeRoute; to: string }): Buffer {
+  return sealedName(sealedName(masterKey, "between nodes"), [call.time, call.to, call.route, call.hash].join("\n"))
 }

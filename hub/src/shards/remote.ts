@@ -38,8 +38,8 @@ export function remoteIndex(
 ): SearchIndex {
   const scopeName = { by: THREAD_ID, member: scope.of.member, version: scope.version }
   const ask = async (method: RemoteMethod, args: unknown[]): Promise<unknown> => {
-    const send = (sent: ShardQuestion["scope"]) =>
-      call(node, "index", { ...of, method, args, scope: sent } satisfies ShardQuestion, ms) as Promise<ShardAnswer>
+    const send = (sentScope: ShardQuestion["scope"]) =>
+      call(node, "index", { ...of, method, args, scope: sentScope } satisfies ShardQuestion, ms) as Promise<ShardAnswer>
     let reply = await send(scopeName)
     if ("missing" in reply && reply.missing === "scope") reply = await send({ ...scopeName, names: [...scope.names!] })
     if ("missing" in reply) throw new ShardUnavailableError()
@@ -65,6 +65,6 @@ export async function answerCall(index: SearchIndex, { method, args }: ShardQues
   // JSON has no undefined, so null stands for it.
   const values = args.map((arg) => arg ?? undefined)
   const ownMethod = method === "holding" ? "containing" : (method as Exclude<RemoteMethod, "holding">)
-  const answer = await (index[ownMethod] as (...of: unknown[]) => Promise<unknown>)(...values)
+  const answer = await (index[ownMethod] as (...args: unknown[]) => Promise<unknown>)(...values)
   return answer instanceof Set ? [...answer] : (answer ?? null)
 }

@@ -14,11 +14,11 @@ export type Level = (typeof LEVELS)[number]
 
 export type AccessDecision = { member: string; project: string; level?: Level }
 
-/** A person who decides about access. `isAdmin` also covers projects that they do not own, if their role allows it. */
+/** A person who decides about access. If `isAdmin` and their role is admin, they also decide about projects of others. */
 export type Decider = { viewer: Viewer; isAdmin: boolean }
 
 const MAX_LISTED = 200
-/** The maximum number of requests that a member can make in 30 days, without those that were approved. */
+/** The maximum number of requests that a member can make in 30 days, not counting those that were approved. */
 const MAX_REQUESTS = 20
 
 /** The requests that the viewer can decide, oldest first. */
@@ -85,8 +85,8 @@ export async function decideRequest(
 }
 
 /**
- * Grants the project if a rule of the tenant does, otherwise sends its owners a request. Returns the refusal, which is the same
- * whether or not the project exists.
+ * Grants the project if a rule of the tenant allows it, and returns undefined. Otherwise sends its owners a request, and returns
+ * the refusal for the member.
  */
 export async function grantOrRequest(
   query: Query,
@@ -108,7 +108,7 @@ export async function grantOrRequest(
     return new HubProblem(
       403,
       "too_many_requests",
-      `You requested ${MAX_REQUESTS} projects in the last 30 days and have no answer yet. Contact their owners yourself.`,
+      `${MAX_REQUESTS} of your requests in the last 30 days have not been approved. Contact the projects' owners yourself.`,
     )
   return new HubProblem(
     403,
@@ -184,7 +184,7 @@ async function changeLevel(
       "group",
       `${member.name} has access to ${project.key} through a group. Only the hub's operator can change the access of groups.`,
     )
-  if (level !== "none") await query(ANSWERED, [grantKey.tenant, grantKey.project, grantKey.member])
+  if (level !== "none") await query(DELETE_REQUEST, [grantKey.tenant, grantKey.project, grantKey.member])
 }
 
 async function isLastOwner(
@@ -211,7 +211,7 @@ const MEMBER_TO_GRANT = `select id from hub.member where tenant = $1 and name = 
 const REQUESTER = `select m.id from hub.access_request r join hub.member m on ${OF_MEMBER}
   where r.tenant = $1 and r.project = $2 and m.name = $3 and ${WAITING}`
 const DENY = "update hub.access_request set denied_at = now() where tenant = $1 and project = $2 and member = $3"
-const ANSWERED = "delete from hub.access_request where tenant = $1 and project = $2 and member = $3"
+const DELETE_REQUEST = "delete from hub.access_request where tenant = $1 and project = $2 and member = $3"
 const OWNERS = `select g.member from hub.project_grant g join hub.member m on m.tenant = g.tenant and m.id = g.member
   where g.tenant = $1 and g.project = $2 and g.level = 'own' and m.disabled_at is null`
 const SET_LEVEL = `insert into hub.project_grant (tenant, project, member, level) values ($1, $2, $3, $4)

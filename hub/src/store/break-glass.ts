@@ -32,7 +32,7 @@ export async function breakGlass(
   })
 }
 
-/** Notices about admins who read the member's conversations in the last three months, newest first. */
+/** Notices about admins who broke the glass for the member's conversations in the last three months, newest first. */
 export async function noticesFor(db: Database, viewer: Viewer): Promise<WireNotice[]> {
   const rows = await db.as(viewer, (query) =>
     query<{ by: string; ref: string; reason: string; at: Date; until: Date }>(NOTICES),

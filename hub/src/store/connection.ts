@@ -122,7 +122,7 @@ function statementName(text: string): string {
   return name
 }
 
-/** Starts to act for a member. Returns false if they have left. */
+/** Starts to act for a member. Returns false if they have left, or if their role has changed. */
 export const BEGIN_AS = "select hub.begin_as($1, $2, $3) as is_theirs"
 
 /** A statement that applies the settings. It is sent together with `begin` to save a round trip. */

@@ -34,8 +34,7 @@ export function openTenantHistory(db: Database, tenant: number): HistoryReader {
 
 /**
  * Opens the contents of one shard of a tenant, for the follower of its changes. Each statement is a transaction of its own, so
- * that none is long.
- * Rows and heads of conversations are read once for each batch of changes.
+ * that none is long. Rows and heads of conversations are read once for each batch of changes.
  */
 export function openShardHistory(db: Database, tenant: number, shard: number): HistoryReader {
   const query: Query = (text, values) => db.asIndex(tenant, (ask) => ask(text, values), shard)

@@ -33,7 +33,7 @@ export function unseal(key: Buffer, sealed: Uint8Array, about: string): Buffer {
   return plain
 }
 
-/** A name that reveals nothing without the key. */
+/** A keyed hash of a name. It reveals nothing without the key. */
 export function sealedName(key: Buffer, name: string): Buffer {
   return createHmac("sha256", createSecretKey(key)).update(name).digest()
 }

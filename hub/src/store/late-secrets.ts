@@ -72,9 +72,9 @@ async function scanOne(
   )
   const { messages: _, chunks: __, ...fields } = unsealJson<SealedHead>(key, head, `${SEAL_PURPOSES.head} ${id}`)
   const rules = [...new Set([...scan.secretsIn([fields]), ...chunks.flatMap((chunk) => chunk.rules)])]
-  const secret = chunks.filter((chunk) => chunk.rules.length > 0).map(({ hash }) => hash)
+  const hashesWithSecrets = chunks.filter((chunk) => chunk.rules.length > 0).map(({ hash }) => hash)
   await query("select hub.mark_scanned($1, $2, $3, $4, $5, $6)", [
-    ...[id, rev, scan.version, chunks.map(({ hash }) => hash), secret, rules],
+    ...[id, rev, scan.version, chunks.map(({ hash }) => hash), hashesWithSecrets, rules],
   ])
   return rules
 }

@@ -21,12 +21,12 @@ export async function logInPerson(db: Database, person: Person, days: number): P
   const token = newToken()
   const { issuer, subject, email = null, display = null, name, groups } = person
   const [row] = await db.asNobody({}, (query) =>
-    query<{ outcome: keyof typeof REFUSED | "in" }>(LOG_IN, [
+    query<{ outcome: keyof typeof REFUSALS | "in" }>(LOG_IN, [
       ...[issuer, subject, email, display, name, groups, tokenHash(token), days],
     ]),
   )
   const { outcome } = row!
-  if (outcome !== "in") throw new HubProblem(403, "login", REFUSED[outcome])
+  if (outcome !== "in") throw new HubProblem(403, "login", REFUSALS[outcome])
   return token
 }
 
@@ -43,7 +43,7 @@ export async function identifySubject(db: Database, issuer: string, subject: str
   return { viewer: { tenant, member, role, name }, tenant: slug, scopes: ["read"] }
 }
 
-const REFUSED = {
+const REFUSALS = {
   no_tenant: "Nobody can log in this way yet. The operator must run `dex-hub tenant oidc` first.",
   domain: "Your e-mail address does not belong to this team, or your identity provider has not verified it.",
   group: "You are not in the group that may use this hub.",

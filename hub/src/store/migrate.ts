@@ -26,7 +26,7 @@ const LOCK_NOT_AVAILABLE = "55P03"
 const MAX_TRIES = 10
 const PAUSE_MS = 1_000
 
-/** Brings the tables to this version. It may run again at any time, even while another one is running. */
+/** Brings the tables to the version of this dex-hub. It may run again at any time, even while another one is running. */
 export async function migrate(options: MigrateOptions): Promise<{ from: number; to: number }> {
   const { owner, passwords, steps = MIGRATIONS } = options
   const client = new pg.Client({ connectionString: owner, application_name: "dex-hub migrate" })

@@ -138,7 +138,7 @@ export async function grantProject(
   await changeGrant(query, { tenant, member, key, level })
 }
 
-/** Makes a member the owner. Former owners, except through a group, may still push. Returns their names. */
+/** Makes a member the owner. The other owners, except those through a group, get write access. Returns their names. */
 export async function giveProject(
   query: Query,
   { tenant, key, member }: { tenant: number; key: string; member: number },

@@ -4,7 +4,7 @@ export class HubProblem extends Error {
   readonly code: string
   /** The redaction rules that matched. */
   readonly rules: string[] | undefined
-  /** After how many seconds to retry. */
+  /** The number of seconds to wait before a retry. */
   readonly afterSeconds: number | undefined
 
   constructor(status: number, code: string, message: string, more: { rules?: string[]; afterSeconds?: number } = {}) {

@@ -28,8 +28,9 @@ export async function projectsOf(db: Database, viewer: Viewer): Promise<ProjectO
 const KEY = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]{0,199}$/u
 
 /**
- * Records that the member shares this project from now on. If nobody owns or has shared a project with this key, they become its
- * owner. If they have no access to it, its owners get a request, and this throws a HubProblem (403).
+ * Records that the member shares this project from now on. If nobody owns or has shared a project with this key, the member
+ * becomes its owner. If the member has no access and no rule grants it, the owners get a request, and this throws a HubProblem
+ * (403).
  */
 export async function consentTo(
   db: Database,
@@ -39,9 +40,9 @@ export async function consentTo(
   shardMessages = SHARD_MESSAGES,
 ): Promise<void> {
   if (!KEY.test(key)) throw new HubProblem(400, "invalid", `${JSON.stringify(key)} is not a valid key of a project.`)
-  const refused = await db.as(viewer, async (query) => {
+  const refusal = await db.as(viewer, async (query) => {
     const id = (await projectId(query, key)) ?? (await newProject(query, viewer, key, shardMessages))
-    await ownIfFirst(query, viewer, id, key)
+    await makeOwnerIfFirst(query, viewer, id, key)
     const why = (await mayPush(query, viewer, id)) ? undefined : await grantOrRequest(query, viewer, { id, key })
     // Throwing here would roll back the request to the owners.
     if (why) return why
@@ -52,7 +53,7 @@ export async function consentTo(
     await recordAudit(query, viewer, { action: "consent", target: key, detail: { what } })
     return undefined
   })
-  if (refused) throw refused
+  if (refusal) throw refusal
 }
 
 async function mayPush(query: Query, viewer: Viewer, project: number): Promise<boolean> {
@@ -89,10 +90,10 @@ async function newProject(query: Query, viewer: Viewer, key: string, shardMessag
 }
 
 /**
- * Makes the member the owner if nobody has shared the project, even if an operator has granted it to others. If two
- * members share it at once, only the first becomes its owner.
+ * Makes the member the owner if nobody owns or has shared the project, even if an operator has granted others access to it. If
+ * two members share it at once, only the first becomes its owner.
  */
-async function ownIfFirst(query: Query, viewer: Viewer, project: number, key: string): Promise<void> {
+async function makeOwnerIfFirst(query: Query, viewer: Viewer, project: number, key: string): Promise<void> {
   await query("select pg_advisory_xact_lock($1, $2)", [viewer.tenant, project])
   const granted = await query(
     `insert into hub.project_grant (tenant, project, member, level) select $1, $2, $3, 'own'

@@ -42,7 +42,7 @@ export async function planPush(
     const project = await projectToWrite(query, viewer, request.project)
     if ("why" in project) return request.conversations.map(() => ({ state: "refused", why: project.why }))
     const tenant = await tenantKeyOf(db, query)
-    const forgotten = await whichAreForgotten(query, tenant, viewer, request.conversations)
+    const forgotten = await areForgotten(query, tenant, viewer, request.conversations)
     const live = request.conversations.filter((_, i) => !forgotten[i])
     await reserve(query, tenant, viewer, project.id, live)
     const conversations = new Map(
@@ -104,7 +104,7 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     const project = await projectToWrite(query, viewer, request.project)
     if ("why" in project) throw new HubProblem(403, "refused", project.why)
     const tenant = await tenantKeyOf(db, query)
-    const [isGone] = await whichAreForgotten(query, tenant, viewer, [head])
+    const [isGone] = await areForgotten(query, tenant, viewer, [head])
     if (isGone)
       throw new HubProblem(410, "gone", `${head.source}:${head.id} was forgotten here and is not accepted again.`)
     await query(LOCK_CONVERSATION, [viewer.tenant, viewer.member, head.source, head.id])
@@ -181,7 +181,7 @@ export async function forgetIn(
   conversations: { source: string; id: string }[],
   why: DeletionReason,
 ): Promise<ForgetResult> {
-  // The lock waits for a commit in progress, because only after it is it known whether the conversation is readable.
+  // Locking waits for a commit in progress. Only then is it known whether the conversation is readable.
   for (const { source, id } of conversations) await query(LOCK_CONVERSATION, [author.tenant, author.member, source, id])
   const stored = await storedOf(query, author, conversations)
   const ids = stored.map(({ id }) => id)
@@ -231,7 +231,7 @@ async function nextSeq(query: Query, tenant: number): Promise<number> {
   return row!.seq
 }
 
-/** The project, if the member has access and has consented to share it. */
+/** Returns the project if the member may push to it and shares it; otherwise, `why` is the reason for the refusal. */
 async function projectToWrite(query: Query, viewer: Viewer, key: string): Promise<{ id: number } | { why: string }> {
   const [row] = await query<{ id: number; may_write: boolean; consents: boolean }>(
     `select p.id,
@@ -255,7 +255,7 @@ function tombstoneOf(tenant: TenantKey, viewer: Viewer, { source, id }: { source
   return tenant.name(`${sourceWithOwner({ owner: String(viewer.member), source })}:${id}`)
 }
 
-async function whichAreForgotten(
+async function areForgotten(
   query: Query,
   tenant: TenantKey,
   viewer: Viewer,

@@ -5,8 +5,8 @@ import { HubProblem } from "./problem.ts"
 import { TENANT, TENANT_SCOPE } from "./scope.ts"
 
 /**
- * How much is stored, and how much may be stored. The uncompressed size of chunks counts, because well compressed text costs as
- * much to search. A revision counts once it is committed.
+ * How much is stored, and how much may be stored. The uncompressed size of chunks counts, because text costs as much to search
+ * however well it is compressed. A revision counts once it is committed.
  */
 export type StoredBytes = { bytes: number; quota_bytes: number }
 export type ViewerStorage = { yours?: StoredBytes; team?: StoredBytes }

@@ -19,10 +19,10 @@ const ALL = `select id, ${SHARD} from hub.conversation where ${MEMBER_SCOPE}`
 const READABLE_AMONG = `select id, ${SHARD} from hub.conversation where ${MEMBER_SCOPE} and id = any ($1)`
 const CHANGED = `select distinct conversation as id from hub.change where tenant = ${TENANT} and seq > $1`
 
-/** The maximum number of names in the cache, for all members together. Each may have all conversations of a tenant. */
+/** The maximum number of names in the cache, for all members together. A member may be able to read all of a tenant. */
 const MAX_NAMES = 500_000
 
-/** Caches what each member may read, and reads only what changed since. */
+/** Caches what each member may read. Each call reads only what has changed since the previous one. */
 export function createReadable(db: Database): (viewer: Viewer) => Promise<ReadableConversations> {
   const cache = createRecentCache<Cached>(MAX_NAMES, ({ shards }) =>
     shards.values().reduce((sum, names) => sum + names.size, 1),

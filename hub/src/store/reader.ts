@@ -220,20 +220,20 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
         const message = (await factsOf(transaction, [center])).get(center.id)?.find(({ n }) => n === number)
         if (!message) return []
         if (message.at === undefined || message.copied || message.superseded) return [{ ...ref, number }]
-        const mates = await transaction.query<Row>(sql.AROUND, [
+        const nearbyRows = await transaction.query<Row>(sql.AROUND, [
           center.project_id,
           message.at,
           before,
           after,
           center.id,
         ])
-        const facts = await factsOf(transaction, mates)
-        const timed = mates
+        const facts = await factsOf(transaction, nearbyRows)
+        const timedMessages = nearbyRows
           .flatMap((row) => countedFacts(facts.get(row.id)).map(({ n, at: time }) => ({ row, n, time })))
           .filter(({ time }) => time !== undefined)
           .sort((a, b) => a.time! - b.time! || a.row.id - b.row.id || a.n - b.n)
-        const place = timed.findIndex(({ row, n }) => row.id === center.id && n === number)
-        return timed
+        const place = timedMessages.findIndex(({ row, n }) => row.id === center.id && n === number)
+        return timedMessages
           .slice(Math.max(0, place - before), place + after + 1)
           .map(({ row, n }) => ({ ...refOf(row), number: n }))
       }),
@@ -265,7 +265,7 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
           unreadable: [],
         })),
       ),
-    // Documents stay on the laptop, because they are in the project anyway.
+    // Documents are never pushed to a hub.
     collections: async () => [],
     documentsIn: async () => ({ documents: 0, sections: 0, estimated_tokens: 0 }),
     projects: () =>
@@ -288,9 +288,9 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
       inTransaction((transaction) => withRelatives(sql, transaction, refs, self, refOf, childrenOf(sql))),
     family: (refs) =>
       inTransaction((transaction) =>
-        withRelatives(sql, transaction, refs, self, refOf, async (of, row) => [
-          ...(await childrenOf(sql)(of, row)),
-          ...(await forksOf(sql, of, row)),
+        withRelatives(sql, transaction, refs, self, refOf, async (tx, row) => [
+          ...(await childrenOf(sql)(tx, row)),
+          ...(await forksOf(sql, tx, row)),
         ]),
       ),
     // Quarantined conversations count as forgotten, because a shard contains no word of them either.
@@ -530,7 +530,7 @@ function touchedFiles(facts: MessageFacts[] = []): FileEffect[] {
   return facts.flatMap(({ effects = [] }) => effects.filter((effect) => effect.type === "file"))
 }
 
-/** The facts without a fork's copies and superseded messages. */
+/** The facts, except those of a fork's copies and of superseded messages. */
 function countedFacts(facts: MessageFacts[] = []): MessageFacts[] {
   return facts.filter(({ copied, superseded }) => !copied && !superseded)
 }

@@ -18,8 +18,8 @@ const EXPIRED = `select c.tenant, c.author as member, m.role, m.name, c.source, 
 type ExpiredConversation = Viewer & { source: string; id: string; slug: string; wrapped_key: Buffer }
 
 /**
- * Forgets conversations that are older than their project keeps, as if their authors had done it, even if they have left.
- * Returns the number of forgotten conversations.
+ * Forgets conversations that are older than their project keeps them, as if their authors had done it, even if the authors have
+ * left. Returns the number of forgotten conversations.
  */
 export async function forgetExpired(owner: string, keys: Keyring, now = Date.now()): Promise<number> {
   let total = 0
@@ -33,9 +33,15 @@ export async function forgetExpired(owner: string, keys: Keyring, now = Date.now
 async function forgetSome(query: Query, keys: Keyring, now: number): Promise<number> {
   const rows = await query<ExpiredConversation>(EXPIRED, [now, CONVERSATIONS_PER_TRANSACTION])
   const people = Map.groupBy(rows, ({ tenant, member }) => `${tenant} ${member}`)
-  for (const theirs of people.values()) {
-    const { slug, wrapped_key, tenant, member, role, name } = theirs[0]!
-    await forgetIn(query, keys.tenantKey({ slug, wrapped_key }), { tenant, member, role, name }, theirs, "retention")
+  for (const authorRows of people.values()) {
+    const { slug, wrapped_key, tenant, member, role, name } = authorRows[0]!
+    await forgetIn(
+      query,
+      keys.tenantKey({ slug, wrapped_key }),
+      { tenant, member, role, name },
+      authorRows,
+      "retention",
+    )
   }
   return rows.length
 }

@@ -34,7 +34,7 @@ const LATE_MS = 10_000
  */
 const MAX_INPUT_BYTES = 4 << 20
 
-/** Runs `dex hook <source> <event>` and ends the process, always with 0. Whatever goes wrong, the agent can continue. */
+/** Runs `dex hook <source> <event>` and ends the process, always with exit code 0, so that the agent can continue. */
 export async function hookCommand([source = "", event = ""]: string[]): Promise<never> {
   const started = Date.now() - performance.now()
   const fail = (problem: string) => {
@@ -60,7 +60,7 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
       env: process.env,
       now: Date.now(),
       started,
-      left: () => limitMs - performance.now(),
+      remainingMs: () => limitMs - performance.now(),
       lateFile,
     })
     // Synchronous work may have taken longer than the timer allows.
@@ -190,7 +190,7 @@ type HookCall = {
   /** When the agent began to wait. */
   started: number
   /** How many more milliseconds the agent waits. */
-  left(): number
+  remainingMs(): number
   /** The file in which `dex-hook` looks for the text, now or at the session's next event. If absent, the text is printed. */
   lateFile?: string
 }
@@ -202,12 +202,21 @@ type HookCall = {
 const SAVING_MS = BUSY_MS + 10
 
 /** The text to print, empty if there is nothing to say. Throws if something fails. */
-async function answerHook({ source, event, stdin, env, now, started, left, lateFile }: HookCall): Promise<string> {
+async function answerHook({
+  source,
+  event,
+  stdin,
+  env,
+  now,
+  started,
+  remainingMs,
+  lateFile,
+}: HookCall): Promise<string> {
   if (isQuiet(env)) return ""
   const agent = await agentOf(source)?.hooks?.()
   const described = agent?.moment(event, inputIn(stdin))
   if (!agent || !described) return ""
-  // The file was named for another session.
+  // The file belongs to another session.
   if (lateFile !== undefined && !basename(lateFile).startsWith(`${described.session}.`)) return ""
   const { cwd, transcript, ...about } = described
   const home = dexHome(env)
@@ -245,7 +254,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, lateF
     if (items.length === 0) return ""
     // Loaded only here, because most hooks have nothing to show.
     redact = (await import("../../redact/redact.ts")).redactText
-    if (left() < SAVING_MS) throw new Error(`no time was left to show ${items.length} items`)
+    if (remainingMs() < SAVING_MS) throw new Error(`no time was left to show ${items.length} items`)
     // Items that cannot be saved are not shown, because they would be shown again at the next moment. Items that a slower hook of
     // this session has shown meanwhile are not shown either.
     const saved = suggestions.save(

@@ -16,9 +16,9 @@ export function hostInUrl(host: string): string {
 }
 
 /**
- * Returns a check that names the header which shows that a request is foreign, if any does. A page of another site must not reach
- * this server, neither across origins nor through a name of its own that resolves to this machine (DNS rebinding). Programs send
- * no Origin; a page without an origin of its own sends `null`, which is foreign.
+ * Returns a function that names the header which shows that a request is foreign, or returns undefined. A page of another site
+ * must not reach this server, neither across origins nor through a name of its own that resolves to this machine (DNS rebinding).
+ * Programs send no Origin; a page without an origin of its own sends `null`, which is foreign.
  */
 export function foreignHeader(
   address: ServerAddress,

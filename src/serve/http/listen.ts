@@ -24,8 +24,8 @@ type ListenParts = {
 }
 
 /**
- * Passes requests whose Host and Origin are this server's to `fetch`. Refuses all others with 403 and an empty body, before
- * checking anything else, and logs the first few refusals.
+ * Passes requests whose Host and Origin are this server's to `fetch`. Refuses all others with 403 and an empty body, and logs the
+ * first few refusals.
  */
 export async function listen({ fetch, place, isOwner, log }: ListenParts): Promise<ListeningServer> {
   const handleRequest = getRequestListener(fetch, { overrideGlobalObjects: false })

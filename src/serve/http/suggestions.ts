@@ -97,7 +97,7 @@ function createReader(
   /** Of the suggestions up to this number, a new client gets only those that are pending. */
   let newestAtStart = 0
   let version: number | undefined
-  /** Only the ids, because suggestions may be forgotten before they are sent. */
+  /** Only ids are kept, because suggestions may be forgotten before they are sent. */
   let nextIds: string[] = []
   let lastSentId: string | undefined
   /** Reads the next suggestions from the database. Returns false if there is nothing new. */

@@ -54,8 +54,8 @@ function toolNamed(name: string | undefined, offered: readonly OfferedTool[]): O
   return offered.find((one) => one.name === name || one.cli.aliases?.includes(name ?? ""))
 }
 
-// Matches a command line, up to its backtick or to a word that cannot be an argument. Arguments look like '…', <id>,
-// used|dismissed or --flag.
+// Matches an option, or a command line up to its backtick or to a word that cannot be an argument. Arguments look like '…',
+// <id>, used|dismissed or --flag.
 const COMMANDS =
   /`(dex [a-z]+(?: [^`]*)?)`|\b(dex [a-z]+\b(?! ?_)(?: (?:'[^']*'|<[\w-]+>|\w+(?:\|\w+)+|--[a-z-]+))*)|--([a-z]+(?:-[a-z]+)*)/g
 
@@ -88,7 +88,7 @@ function setArgument(target: Record<string, unknown>, [first, ...rest]: string[]
   }
 }
 
-/** Splits a command line that dex printed: words, or '…' with '\'' for a quotation mark. */
+/** Splits a command line that dex printed. A word may be quoted as '…', in which '\'' stands for a quotation mark. */
 function shellWords(line: string): string[] {
   return [...line.matchAll(/(?:'[^']*'|\\'|[^\s'\\]+)+/g)].map(([word]) =>
     word.replace(/'([^']*)'|\\'/g, (_, inside?: string) => inside ?? "'"),

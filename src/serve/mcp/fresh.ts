@@ -71,7 +71,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
   }
   const look = () => {
     if (looking) return looking
-    const startedAt = Date.now() // callers that join a running look get its start time
+    const startedAt = Date.now() // a complete look has read everything up to this time
     lookedAt = startedAt
     looking = sendOrder({ type: "look" }).then((answer) => {
       looking = undefined

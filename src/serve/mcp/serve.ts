@@ -25,7 +25,7 @@ export type CreateServer = (parts: ServerParts) => Server
 
 /** How long requests that arrived before stdin closed may still be answered, in milliseconds. */
 const LAST_ANSWERS_MS = 1_000
-/** How long the process may take to end after stdin closed, in milliseconds. In the remaining time, reading stops. */
+/** How long the process may take to end after stdin closed, in milliseconds, including the time for the last answers. */
 const END_WITHIN_MS = 1_200
 const CHECK_PARENT_EVERY_MS = 1_000
 
@@ -44,14 +44,14 @@ export function serve({ version, env, cwd }: ServeOptions, create: CreateServer 
   const start = { env: { ...env }, cwd, version }
   const fresh = createFreshness(start, log)
   const use = reuseDex(() => createDex(start))
-  const wire = lineTransport(write)
+  const transport = lineTransport(write)
   serveStdio(() => create({ version, use, fresh, log }), {
-    transport: wire,
+    transport,
     onerror: (error) => log(error.message),
   })
   void fresh.pickUp(0)
 
-  process.stdin.on("data", wire.receive)
+  process.stdin.on("data", transport.receive)
   const end = (closedAt: number) => {
     const remainingMs = closedAt + END_WITHIN_MS - performance.now()
     void Promise.all([fresh.stop(Math.max(0, remainingMs)), tracesWritten()]).then(([isIdle]) => endProcess(isIdle))
@@ -60,7 +60,7 @@ export function serve({ version, env, cwd }: ServeOptions, create: CreateServer 
   process.stdin.on("error", endNow)
   process.stdin.on("end", () => {
     const closedAt = performance.now()
-    void wire.answered(LAST_ANSWERS_MS).then(() => end(closedAt))
+    void transport.whenAnswered(LAST_ANSWERS_MS).then(() => end(closedAt))
   })
   whenParentDies(endNow)
   return new Promise<never>(() => {})
@@ -114,7 +114,7 @@ const NEWLINE = 10
 type LineTransport = Transport & {
   receive(chunk: Buffer): void
   /** Resolves when every request has its answer, or after `withinMs`. */
-  answered(withinMs: number): Promise<void>
+  whenAnswered(withinMs: number): Promise<void>
 }
 
 /**
@@ -158,7 +158,7 @@ function lineTransport(write: (line: string) => void): LineTransport {
     } else if (piece.length > 0) pieces.push(piece)
   }
   const transport: LineTransport = {
-    answered: requests.answered,
+    whenAnswered: requests.whenAnswered,
     receive: (chunk) => {
       let from = 0
       for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
@@ -195,7 +195,7 @@ function trackRequests() {
     finish(message: JSONRPCMessage): void {
       if (!("method" in message)) end(message.id)
     },
-    answered: (withinMs: number) =>
+    whenAnswered: (withinMs: number) =>
       new Promise<void>((resolve) => {
         onLastAnswer = resolve
         if (ids.size === 0) resolve()

@@ -45,7 +45,7 @@ export function registerTools(server: Server, tools: readonly OfferedTool[], par
     if (!tool)
       throw new ProtocolError(
         ProtocolErrorCode.InvalidParams,
-        `There is no tool "${params.name.slice(0, 80)}". There are: ${tools.map((one) => one.mcp.name).join(", ")}.`,
+        `There is no tool "${params.name.slice(0, 80)}". The tools are ${tools.map((one) => one.mcp.name).join(", ")}.`,
       )
     const { signal, _meta, envelope } = mcpReq
     const client = nameIn(envelope) ?? server.getClientVersion()?.name
@@ -146,7 +146,9 @@ async function getPrompt(name: string, args: PromptArguments, dexDir: string): P
   const prompts = await promptsIn(dexDir)
   const prompt = prompts.find((one) => one.name === name)
   if (!prompt)
-    throw invalid(`There is no prompt "${name.slice(0, 80)}". There are: ${prompts.map((one) => one.name).join(", ")}.`)
+    throw invalid(
+      `There is no prompt "${name.slice(0, 80)}". The prompts are ${prompts.map((one) => one.name).join(", ")}.`,
+    )
   const missing = prompt.arguments.find((one) => one.required && !args[one.name]?.trim())
   if (missing) throw invalid(`${missing.name} is missing: ${missing.description}.`)
   return {

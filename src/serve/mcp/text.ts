@@ -21,16 +21,16 @@ import { DEFAULT_TOKENS, type OfferedTool } from "./definitions.ts"
 // The text forms of tools' outputs suit a model best: they are shorter than JSON, and end with possible next calls and their
 // cost. Quoted text is indented, so that it cannot be mistaken for dex's own lines.
 
-type Names = readonly OfferedTool[]
+type OfferedTools = readonly OfferedTool[]
 
 /** The text form of a tool's output. Undefined if the tool has none; then the output is sent as JSON. */
-export function answerText(name: string, output: unknown, offered: Names, input: unknown): string | undefined {
+export function answerText(name: string, output: unknown, offered: OfferedTools, input: unknown): string | undefined {
   const lines = FORMS.get(name)?.(output, offered, input)
   return lines?.filter((line) => line !== undefined).join("\n")
 }
 
 type Line = string | undefined
-type Form = (output: unknown, offered: Names, input: unknown) => Line[]
+type Form = (output: unknown, offered: OfferedTools, input: unknown) => Line[]
 const FORMS = new Map([
   textForm(search, searchLines),
   textForm(list, listLines),
@@ -45,7 +45,7 @@ const FORMS = new Map([
 /** Pairs a tool with its text form, so that the compiler checks that they match. */
 function textForm<T extends Tool<Dex>>(
   tool: T,
-  lines: (output: OutputOf<T>, offered: Names, input: InputOf<T>) => Line[],
+  lines: (output: OutputOf<T>, offered: OfferedTools, input: InputOf<T>) => Line[],
 ): [string, Form] {
   return [tool.mcp!.name, lines as Form]
 }
@@ -67,12 +67,12 @@ type Row = Pick<
   keyof ListOutput["conversations"][number] & keyof SearchOutput["results"][number]
 >
 
-/** For one message, dex_get returns this many: also the two before it and the two after it. */
+/** The number of messages that dex_get returns for the ref of one message: two before it, itself, and two after it. */
 const MESSAGES_PER_GET = 5
 
 function searchLines(
   { results, total, total_is_at_least, kinds, mode, degraded, notes }: SearchOutput,
-  offered: Names,
+  offered: OfferedTools,
 ): Line[] {
   const best = results[0]
   const remarks = [...notes, ...(degraded ?? [])].map((note) => `note: ${safeLine(commandsToCalls(note, offered))}`)
@@ -98,7 +98,7 @@ function searchLines(
   ]
 }
 
-function whyLines({ commits, conversations, lines, unknown, notes }: WhyOutput, offered: Names): Line[] {
+function whyLines({ commits, conversations, lines, unknown, notes }: WhyOutput, offered: OfferedTools): Line[] {
   const remarks = notes.map((note) => `note: ${safeLine(commandsToCalls(note, offered))}`)
   const [first] = conversations
   if (!first) return ["No conversation is known to have written this.", ...remarks]
@@ -123,7 +123,7 @@ function aroundTokens({ message_count, estimated_tokens }: Row): number {
 
 function listLines(
   { collections, conversations, total, kinds, left_out, next_offset, continue_with }: ListOutput,
-  offered: Names,
+  offered: OfferedTools,
 ): Line[] {
   if (collections) return collectionLines(collections)
   const others = Object.entries(left_out).filter(([, count]) => count > 0)
@@ -163,7 +163,11 @@ function collectionLines(collections: NonNullable<ListOutput["collections"]>): L
 }
 
 type Head = Pick<Row, "id" | "title" | "project" | "date" | "kind" | "superseded"> & { source?: string }
-function getLines({ conversations, left_out }: GetOutput, offered: Names, { format }: InputOf<typeof show>): Line[] {
+function getLines(
+  { conversations, left_out }: GetOutput,
+  offered: OfferedTools,
+  { format }: InputOf<typeof show>,
+): Line[] {
   return [
     ...conversations.flatMap((one) => [
       `${one.id} ${headOf(one)}`,
@@ -227,7 +231,7 @@ function outlineLine({
   return `#${index} ${role}${suffix} ~${formatCount(tokens)}: ${safeLine(content)}`
 }
 
-function timelineLines(output: Timeline, offered: Names): Line[] {
+function timelineLines(output: Timeline, offered: OfferedTools): Line[] {
   const { truncated, has_more_before, has_more_after } = output
   return [
     `${output.id} ${headOf(output)}`,
@@ -244,7 +248,7 @@ function timelineLines(output: Timeline, offered: Names): Line[] {
   ]
 }
 
-function suggestLines({ id, suggestions, waiting = [], notes }: SuggestOutput, offered: Names): Line[] {
+function suggestLines({ id, suggestions, waiting = [], notes }: SuggestOutput, offered: OfferedTools): Line[] {
   const remarks = notes.map((note) => `note: ${safeLine(commandsToCalls(note, offered))}`)
   const [first] = suggestions.length > 0 ? [{ id, items: suggestions }] : waiting
   if (!first) return ["No suggestions here.", ...remarks, `next: by words: ${formatCall("dex_search", { query: "…" })}`]

@@ -16,5 +16,5 @@ export async function withTeam<T>(dex: Dex, work: (hub: Pick<HubClient, "ask">) 
   const { address, token } = readHub(dex.home)
   if (address === undefined || token === undefined)
     throw new DexError("usage", "You are not logged in to a hub. Log in first: dex hub login ADDRESS")
-  return useHub({ address, token, otherwise: TEAM_UNREADABLE, signal: dex.signal }, work)
+  return useHub({ address, token, consequence: TEAM_UNREADABLE, signal: dex.signal }, work)
 }

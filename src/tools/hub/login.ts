@@ -92,5 +92,5 @@ function retryIfTemporary(error: unknown): { state: "slow_down" } {
 const withoutRetries = (where: string) => ({
   address: hubAddress(where),
   patience: 1,
-  otherwise: "Nothing was changed.",
+  consequence: "Nothing was changed.",
 })

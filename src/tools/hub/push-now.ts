@@ -46,9 +46,9 @@ export async function pushNow(dex: Dex, options: { isAutomatic?: boolean; maxMs?
       const report = await pushAll({
         ...(await sharingOf(dex, currentChoices, pushed)),
         hub,
-        as: [address, choices.tenant, choices.member].join("\n"),
+        account: [address, choices.tenant, choices.member].join("\n"),
         deadline: options.maxMs === undefined ? undefined : dex.now() + options.maxMs,
-        again: !options.isAutomatic,
+        retriesRefused: !options.isAutomatic,
         onProgress:
           dex.onProgress &&
           ((done, total) => dex.onProgress!({ phase: "sending", done, total, bytes: done, bytesTotal: total })),

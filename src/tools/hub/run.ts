@@ -131,7 +131,7 @@ export async function withHub<T>(dex: Dex, work: (hub: HubClient) => Promise<T>)
   const { address, token } = readHub(dex.home)
   if (address === undefined || token === undefined)
     throw new DexError("no_hub", "You are not logged in. Log in first: dex hub login ADDRESS")
-  return useHub({ address, token, otherwise: "Nothing was changed." }, work)
+  return useHub({ address, token, consequence: "Nothing was changed." }, work)
 }
 
 /** The project that the member asks to share. If the member asks for several, the current one. */

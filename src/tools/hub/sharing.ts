@@ -13,7 +13,7 @@ import type { Dex } from "../context.ts"
 
 // Gives sharing the parts of a running dex that it needs, except the hub.
 
-export type SharingParts = Omit<PushParts, "hub" | "as">
+export type SharingParts = Omit<PushParts, "hub" | "account">
 
 export async function sharingOf(dex: Dex, choices: () => HubChoices, pushed: Pushed): Promise<SharingParts> {
   const store = await dex.storeToWrite()
