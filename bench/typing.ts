@@ -3,7 +3,7 @@ import { rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { INDEX_FILE } from "../src/core/formats.ts"
-import { searchAsTyped, type TypedSearchCache } from "../src/search/typing.ts"
+import { searchAsYouType, type TypedSearchCache } from "../src/search/typing.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import { readIndex } from "../src/store/index/search-index.ts"
 import { generateCorpus, generator } from "./corpus.ts"
@@ -86,7 +86,7 @@ async function measured(what: string, { store, index }: Opened, lines: string[])
   for (const text of lines) {
     if (text.length <= 1) read = new Map() // another line, from somebody who has just started
     const [started, used] = [performance.now(), process.cpuUsage()]
-    rows += (await searchAsTyped(store, index, { text, limit: ROWS }, read)).length
+    rows += (await searchAsYouType(store, index, { text, limit: ROWS }, read)).length
     const ms = performance.now() - started
     times.push(ms)
     const { user, system } = process.cpuUsage(used)

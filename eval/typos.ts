@@ -2,7 +2,7 @@ import { messageText } from "../src/core/format.ts"
 import { correctWords } from "../src/search/forgive.ts"
 import { parseQuery } from "../src/search/query.ts"
 import { searchHistory } from "../src/search/search.ts"
-import { searchAsTyped } from "../src/search/typing.ts"
+import { searchAsYouType } from "../src/search/typing.ts"
 import { openGenuineHome } from "./genuine-home.ts"
 import { generator } from "./metrics.ts"
 import { Absent } from "./set.ts"
@@ -82,7 +82,7 @@ try {
   for (const word of drawn.slice(WORDS, WORDS + BEGUN)) {
     let isFound = true
     for (let length = 4; length <= word.length; length++) {
-      const rows = await searchAsTyped(store, index, { text: word.slice(0, length), limit: 20 })
+      const rows = await searchAsYouType(store, index, { text: word.slice(0, length), limit: 20 })
       typedPrefixes++
       if (rows.length === 0) typedVanished++
       if (!rows.some(({ ref }) => holders.get(word)!.has(ref.id))) isFound = false

@@ -17,7 +17,9 @@ export const chat = defineTool({
     no_global: optional(flag("Leave out documents that belong to no project.")),
     model: optional(text("Use this model instead of llm.model.")),
     temperature: optional(decimal("Use this temperature instead of llm.temperature, from 0 to 2.")),
-    opencode: optional(flag("Open OpenCode instead, with dex's tools, in its own folders.")),
+    opencode: optional(
+      flag("Open OpenCode instead, with dex's tools, separate from your own OpenCode settings and data."),
+    ),
     verbose: optional(flag("Show every search and every read as it happens.")),
   }),
   output: askOutput,

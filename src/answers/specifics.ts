@@ -13,8 +13,8 @@ const OPENING_WORDS =
   /^(?:a|about|according|after|again|all|already|also|although|among|an|and|another|any|anyone|apart|are|as|at|because|before|behind|being|besides|between|both|but|by|can|compared|depending|despite|did|do|does|during|each|either|even|every|everything|except|first|for|from|given|has|have|having|he|hence|here|how|however|i|if|in|inside|instead|into|is|it|its|later|like|many|most|much|neither|never|next|no|nobody|none|nor|not|nothing|now|of|on|once|one|only|or|other|otherwise|our|out|over|per|rather|second|several|she|should|since|so|some|still|such|than|that|the|their|then|there|these|they|this|those|though|three|through|thus|to|together|today|two|under|unless|until|up|use|using|was|we|were|what|whatever|when|whenever|where|whether|which|while|who|why|will|with|within|without|you|your|more|less|people|someone|plain|start|run|set|add|call|check|make|keep|see|try|open|put|pass|\w+ing|\w+ed|\w+ly)$/i
 
 /**
- * Returns the first specific in a sentence that none of its sources contains: a line of code, a code span, a path, a
- * number, a flag, a command or a name. One wrong letter would make these false. Undefined if all of them are supported.
+ * Returns the first specific in a sentence that none of its sources contains: a line of code, a code span, a path, a number, a
+ * flag, a command or a name. A single wrong letter in one of these would make the sentence false. Undefined if all are supported.
  */
 export function findUnsupported(sentence: string, sources: Evidence[]): string | undefined {
   const texts = sources.flatMap(({ text, title }) => [text, title]).map(normaliseText)

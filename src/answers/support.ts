@@ -20,7 +20,10 @@ const PAIR_REACH = 2
  * paraphrase.
  */
 const MIN_COMPARABLE_SHARE = 0.4
-/** The share of a negated clause's words that the statement which negates the same must contain. Below that, it is about something else. */
+/**
+ * A statement in the sources confirms a negation only if it contains at least this share of the comparable words of the negated
+ * clause. With less, it is about something else.
+ */
 const MIN_NEGATING_SHARE = 1 / 3
 
 const FILLERS = new Set(

@@ -9,8 +9,8 @@ export function pathBelow(project: string, path: string, platform = process.plat
   const withSlashes = withFolderSpelling(base, path.replaceAll("\\", "/"), platform)
   const isAbsolute = withSlashes.startsWith("/") || withSlashes.startsWith("~") || /^[A-Za-z]:/.test(withSlashes)
   if (isAbsolute && !withSlashes.startsWith(`${base}/`)) return undefined
-  const below = isAbsolute ? withSlashes.slice(base.length + 1) : withSlashes.replace(/^(?:\.\/)+/, "")
-  return below === "" || below.startsWith("../") ? undefined : below.replace(WORKTREE, "")
+  const relativePath = isAbsolute ? withSlashes.slice(base.length + 1) : withSlashes.replace(/^(?:\.\/)+/, "")
+  return relativePath === "" || relativePath.startsWith("../") ? undefined : relativePath.replace(WORKTREE, "")
 }
 
 export function fileNameOf(path: string): string {

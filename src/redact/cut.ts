@@ -37,9 +37,9 @@ export function isScreenWrap(text: string, newline: number): boolean {
   if (width < MIN_WIDTH || width > MAX_WIDTH) return false
   if (WIDTHS.has(width)) return true
   const previousNewline = newline - width - 1
-  const isLikeBefore = previousNewline > 0 && previousNewline - lineStart(text, previousNewline) === width
-  const isLikeNext = () => text.indexOf("\n", newline + 1) === newline + 1 + width
-  if (!isLikeBefore && !isLikeNext()) return false
+  const previousHasSameWidth = previousNewline > 0 && previousNewline - lineStart(text, previousNewline) === width
+  const nextHasSameWidth = () => text.indexOf("\n", newline + 1) === newline + 1 + width
+  if (!previousHasSameWidth && !nextHasSameWidth()) return false
   // Lists also have lines of equal width, so the text must look random.
   return looksRandom(text.slice(newline - 20, newline) + text.slice(newline + 1, newline + 21), 24)
 }

@@ -7,23 +7,23 @@ export type Hints = {
   /** The positions of slashes that have a space on both sides. */
   slashes: readonly number[]
   /** True if there may be private text or a private key. */
-  privates: boolean
+  mayContainPrivateText: boolean
   /** True if there may be a URL. */
-  addresses: boolean
+  mayContainUrl: boolean
   /** The positions of flags that may have a password, including the preceding space, or of commands that read one. */
   flags: readonly number[]
-  ampersands: boolean
-  percents: boolean
+  hasAmpersand: boolean
+  hasPercentSign: boolean
   /** True if there may be colours without their escape character. */
-  brackets: boolean
+  mayContainColour: boolean
   /** True if there may be a JSON Web Key. */
-  keyTypes: boolean
+  mayContainJwk: boolean
   /** True if there may be a line in the format of .pgpass. */
-  ports: boolean
+  mayContainPgpass: boolean
   /** True if a letter may be written as an escape. */
-  escapes: boolean
+  mayContainEscape: boolean
   /** True if there are characters beyond Latin letters and common symbols: hidden characters, escapes, or another script. */
-  wide: boolean
+  hasWideCharacters: boolean
 }
 
 /** The beginnings of secrets' names, in lower case. `assignments.ts` and `spoken.ts` check the text after them. */
@@ -70,7 +70,7 @@ const COOKIE_FLAG = 7
 const KEY_TYPE = 8
 const PORT = 9
 const ESCAPE = 10
-/** The first meaning that stands for names. The difference to `NAME` is the index of the names in `nameStarts`. */
+/** The first of the meanings that stand for names. A meaning minus `NAME` is the index of its names in `nameStarts`. */
 const NAME = 11
 
 /** Maps the codes of three characters to the meaning of what they may begin. */
@@ -115,15 +115,15 @@ function toHints(bits: number, names: readonly number[], slashes: readonly numbe
     names,
     slashes,
     flags,
-    privates: (bits & PRIVATE_BIT) !== 0,
-    addresses: (bits & ADDRESS_BIT) !== 0,
-    ampersands: (bits & AMPERSAND_BIT) !== 0,
-    percents: (bits & PERCENT_BIT) !== 0,
-    brackets: (bits & BRACKET_BIT) !== 0,
-    keyTypes: (bits & KEY_TYPE_BIT) !== 0,
-    ports: (bits & PORT_BIT) !== 0,
-    escapes: (bits & ESCAPE_BIT) !== 0,
-    wide: (bits & WIDE_BIT) !== 0,
+    mayContainPrivateText: (bits & PRIVATE_BIT) !== 0,
+    mayContainUrl: (bits & ADDRESS_BIT) !== 0,
+    hasAmpersand: (bits & AMPERSAND_BIT) !== 0,
+    hasPercentSign: (bits & PERCENT_BIT) !== 0,
+    mayContainColour: (bits & BRACKET_BIT) !== 0,
+    mayContainJwk: (bits & KEY_TYPE_BIT) !== 0,
+    mayContainPgpass: (bits & PORT_BIT) !== 0,
+    mayContainEscape: (bits & ESCAPE_BIT) !== 0,
+    hasWideCharacters: (bits & WIDE_BIT) !== 0,
   }
 }
 
@@ -162,7 +162,7 @@ export function hintsOf(text: string): Hints {
     : toHints(bits, names, slashes, flags)
 }
 
-/** Whether the text contains one of the words, whose first three letters it is known to contain. */
+/** Whether one of the words continues at `from`. Their first three letters were already found before it. */
 function isNameStart(text: string, from: number, words: string[]): boolean {
   for (const word of words) {
     let i = 3

@@ -60,11 +60,12 @@ function findSpans(text: string, key: string | undefined): Span[] {
   }
   const spans: Span[] = []
   const hints = findInLines(text, key, spans)
-  const visible = hints.wide || hints.brackets ? visibleView(text, hints.wide) : undefined
+  const visible =
+    hints.hasWideCharacters || hints.mayContainColour ? visibleView(text, hints.hasWideCharacters) : undefined
   if (visible) findInView(visible, findInLines, key, spans)
-  const folded = hints.wide ? foldedView(text) : undefined
+  const folded = hints.hasWideCharacters ? foldedView(text) : undefined
   if (folded) findInView(folded, findInLines, key, spans)
-  const decoded = hints.escapes ? decodedView(text) : undefined
+  const decoded = hints.mayContainEscape ? decodedView(text) : undefined
   if (decoded) findInView(decoded, findInLines, key, spans)
   return spans.length === 0 ? spans : joinSpans(withoutRedacted(text, spans))
 }
@@ -90,16 +91,16 @@ function findInView(
 /** Runs the scanners, each only if a first pass over the text found a hint for it. */
 function runScanners(text: string, key: string | undefined, spans: Span[]): { hints: Hints; wraps: readonly number[] } {
   const hints = hintsOf(text)
-  if (hints.privates) findBlocks(text, spans)
+  if (hints.mayContainPrivateText) findBlocks(text, spans)
   const wraps = text.length < 20 ? [] : findTokens(text, spans, key !== undefined && ID_FIELD.test(key))
-  if (hints.addresses || (hints.percents && contains(text, "%2F%2F"))) findUrls(text, spans)
-  if (hints.ampersands) findSignatures(text, spans)
+  if (hints.mayContainUrl || (hints.hasPercentSign && contains(text, "%2F%2F"))) findUrls(text, spans)
+  if (hints.hasAmpersand) findSignatures(text, spans)
   if (hints.flags.length > 0) findCommands(text, hints.flags, spans)
   if (hints.names.length > 0) findAssignments(text, hints.names, spans)
   if (hints.slashes.length > 0) findLogins(text, hints.slashes, spans)
-  if (hints.wide) findWidePasswords(text, spans)
-  if (hints.keyTypes) findJwks(text, spans)
-  if (hints.ports) findPgpass(text, spans)
+  if (hints.hasWideCharacters) findWidePasswords(text, spans)
+  if (hints.mayContainJwk) findJwks(text, spans)
+  if (hints.mayContainPgpass) findPgpass(text, spans)
   const field = fieldSpan(text, key)
   if (field) spans.push(field)
   return { hints, wraps }

@@ -30,10 +30,10 @@ const isStart = new Uint8Array(1 << 18)
 for (const start of keysByStart.keys()) isStart[start] = 1
 
 /**
- * Finds the tokens in a text. `isKnownOnly` restricts the search to tokens of known issuers, for texts in which ids are expected.
+ * Finds the tokens in a text. With `onlyKnownIssuers`, finds only tokens of known issuers, for texts in which ids are expected.
  * Returns the line breaks inside a run that the edge of a screen may have caused.
  */
-export function findTokens(text: string, spans: Span[], isKnownOnly = false): readonly number[] {
+export function findTokens(text: string, spans: Span[], onlyKnownIssuers = false): readonly number[] {
   const length = text.length
   let progress: { decoded: number } | undefined
   let wraps: number[] = NO_WRAPS
@@ -56,8 +56,8 @@ export function findTokens(text: string, spans: Span[], isKnownOnly = false): re
         if (end - word > longest) longest = end - word
         word = end + 1
         if (kind === 0) {
-          if (end - piece >= MIN_PIECE) judgePiece(text, piece, end, isKnownOnly ? 0 : kinds, longest, spans)
-          else if (piece <= start + 1 && kinds > CAPITAL && !isKnownOnly) judgeBase64(text, piece, end, spans)
+          if (end - piece >= MIN_PIECE) judgePiece(text, piece, end, onlyKnownIssuers ? 0 : kinds, longest, spans)
+          else if (piece <= start + 1 && kinds > CAPITAL && !onlyKnownIssuers) judgeBase64(text, piece, end, spans)
           if (isRunCode[code] === 0) break
           piece = end + 1
           runKinds |= kinds
@@ -79,9 +79,9 @@ export function findTokens(text: string, spans: Span[], isKnownOnly = false): re
       kinds = runKinds = lastThree = longest = 0
     }
     if (end >= length && length - piece >= MIN_PIECE) {
-      judgePiece(text, piece, length, isKnownOnly ? 0 : kinds, Math.max(longest, length - word), spans)
+      judgePiece(text, piece, length, onlyKnownIssuers ? 0 : kinds, Math.max(longest, length - word), spans)
     }
-    if (((runKinds | kinds) & MIXED_KINDS) === MIXED_KINDS && !isKnownOnly) judgeCut(text, start, end, spans)
+    if (((runKinds | kinds) & MIXED_KINDS) === MIXED_KINDS && !onlyKnownIssuers) judgeCut(text, start, end, spans)
     if (text.charCodeAt(end) === NEWLINE) wraps = addWrap(text, end, wraps)
     start = nextRun(text, end + 1)
   }
@@ -245,8 +245,8 @@ function matchEnd(pattern: RegExp, text: string, at: number): number {
 }
 
 /**
- * Whether no word continues to the left, or the characters that look like one are an escape (`\n`, `\u0022`, `%3D`) or a
- * terminal's colour.
+ * True if a token can start at `at`: the character before it is not part of a word, or it ends an escape (`\n`, `\u0022`, `%3D`)
+ * or an ANSI colour code.
  */
 function isBoundary(text: string, at: number): boolean {
   if (at === 0) return true
@@ -359,8 +359,8 @@ function searchEdge(text: string, start: number, spans: Span[]): void {
     if (!lead || !looksRandom(text.slice(start, end), 16, 0.12)) continue
     spans.push({ start: start - lead[0].length, end, rule: rule.name })
   }
-  const escaped = mark === BACKSLASH ? (text[start] === "u" ? 5 : 1) : 0
-  const first = start + (text[start] === "-" ? 1 : escaped)
+  const escapeLength = mark === BACKSLASH ? (text[start] === "u" ? 5 : 1) : 0
+  const first = start + (text[start] === "-" ? 1 : escapeLength)
   if (isShapeStart[text.charCodeAt(first)] !== 1) return
   for (const rule of RUN_RULES) {
     const end = matchEnd(rule.token, text, first)

@@ -118,7 +118,7 @@ function itemsOf(brief: Brief, id: string): Items {
     output: quoteOutput(number, kind),
   })
   const [task, ...later] = brief.goal
-  const newestFirst = (i: number, of: { length: number }) => of.length - 1 - i
+  const ageOf = (i: number, list: { length: number }) => list.length - 1 - i
   const lastWords = brief.last_words.map(({ number, text }, i) => {
     const last = i === brief.last_words.length - 1
     const lead = last
@@ -131,7 +131,7 @@ function itemsOf(brief: Brief, id: string): Items {
     goal: [
       ...(task ? [quote(0, task.number, "task", taskWords(task), task.text, 700)] : []),
       ...later.map((prompt, i) => {
-        const [age, { number, text }] = [newestFirst(i, later), prompt]
+        const [age, { number, text }] = [ageOf(i, later), prompt]
         const rank = age === 0 ? 2 : 7 + age + (isOnlyQuestion(text) ? 3 : 0)
         return quote(rank, number, "request", requestWords(prompt, age === 0), text, age === 0 ? 400 : 220)
       }),
@@ -140,11 +140,11 @@ function itemsOf(brief: Brief, id: string): Items {
       ...(brief.summary ? [quote(6, brief.summary.number, "summary", "summary so far", brief.summary.text, 500)] : []),
       ...lastWords,
       ...done.map(({ number, text }, i) =>
-        quote(13 + newestFirst(i, done), number, "done", "ticked off", oneLine(text), 100),
+        quote(13 + ageOf(i, done), number, "done", "ticked off", oneLine(text), 100),
       ),
     ],
     decisions: brief.decisions.map(({ kind, number, question, text }, i): BriefItem<BriefQuote> => {
-      const age = newestFirst(i, brief.decisions)
+      const age = ageOf(i, brief.decisions)
       const rank = kind === "plan" ? 5 + age / 4 : 5 + age
       if (question === undefined)
         return quote(rank, number, kind, DECISION_WORDS[kind], text, kind === "plan" ? 500 : 220)
@@ -196,7 +196,7 @@ function itemsOf(brief: Brief, id: string): Items {
       }),
     ),
     commits: brief.made.map(({ number, kind, name, text, branch }, i): Items["commits"][number] => ({
-      rank: 6 + newestFirst(i, brief.made),
+      rank: 6 + ageOf(i, brief.made),
       number,
       parts: [
         {

@@ -212,7 +212,8 @@ const CHECK_COMMAND =
   /\b(?:tests?|lint|build|check|fmt|format|vet|tsc|typecheck|ci|compile|verify|vitest|jest|pytest|clippy)\b/i
 
 /**
- * For each kind of command, its last run if it failed or checks something; and the last failure of all. Newest first.
+ * Selects the runs worth mentioning, newest first: the last run of each kind of command if it failed or ran a check, and the last
+ * failure of all.
  */
 function commandRuns(all: WorkCommand[]): CommandRun[] {
   const runs = all.slice(-MAX_RUNS)

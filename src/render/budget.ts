@@ -25,16 +25,16 @@ export function withSize<A extends object>(answer: A): WithSize<A> {
  */
 export function fitItems<A extends object>(
   count: number,
-  build: (kept: number) => A,
+  build: (itemCount: number) => A,
   maxTokens: number | undefined,
   minSizeOf: (item: number) => number = () => 1,
-): { answer: WithSize<A>; kept: number } | undefined {
-  if (maxTokens === undefined) return { answer: withSize(build(count)), kept: count }
+): { answer: WithSize<A>; itemCount: number } | undefined {
+  if (maxTokens === undefined) return { answer: withSize(build(count)), itemCount: count }
   const maxCount = maxItems(count, charactersWithin(maxTokens), minSizeOf)
-  const fits = (kept: number) => withSize(build(kept)).estimated_tokens <= maxTokens
-  if (maxCount === count && fits(count)) return { answer: withSize(build(count)), kept: count }
-  const kept = largestPassing(0, Math.min(maxCount, count - 1), fits)
-  return kept === undefined ? undefined : { answer: withSize(build(kept)), kept }
+  const fits = (itemCount: number) => withSize(build(itemCount)).estimated_tokens <= maxTokens
+  if (maxCount === count && fits(count)) return { answer: withSize(build(count)), itemCount: count }
+  const itemCount = largestPassing(0, Math.min(maxCount, count - 1), fits)
+  return itemCount === undefined ? undefined : { answer: withSize(build(itemCount)), itemCount }
 }
 
 /** Builds a fallback that contains only the first item, cut after `n` characters. `from` and `to` are the limits of `n`. */
@@ -46,14 +46,14 @@ type FirstCut<A> = { from: number; to: number; build: (n: number) => A }
  */
 export function fitItemsOrCut<A extends object>(
   count: number,
-  build: (kept: number) => A,
+  build: (itemCount: number) => A,
   maxTokens: number | undefined,
   minSizeOf: (item: number) => number,
   minItems: number,
   first: FirstCut<A> | undefined,
 ): WithSize<A> {
   const fit = fitItems(count, build, maxTokens, minSizeOf)
-  if (fit && fit.kept >= minItems) return fit.answer
+  if (fit && fit.itemCount >= minItems) return fit.answer
   const limit = maxTokens! // without a budget everything fits
   if (!first) throw budgetTooSmall(limit, build(minItems))
   const buildCut = (n: number) => withSize(first.build(n))

@@ -7,16 +7,17 @@ export type LineRange = { from: number; to: number }
 
 /**
  * Finds one length limit for all lines: the highest at which all of them fit into the budget. If they do not fit even with the
- * lowest limit, only some lines are shown: `near` returns the range of lines for a number of lines.
+ * lowest limit, only some lines are shown: `rangeFor(n)` returns which n lines.
  */
 export function fillLines<A extends object>(
   lines: Line[],
   maxTokens: number,
-  near: (count: number) => LineRange,
+  rangeFor: (count: number) => LineRange,
   answer: (span: LineRange, tokensPerMsg: number) => A,
 ): WithSize<A> {
-  const filled = fillLinesFrom(MIN_TOKENS_PER_MSG, lines, maxTokens, near, answer)
-  if (filled === undefined) throw budgetTooSmall(maxTokens, answer(near(Math.min(1, lines.length)), MIN_TOKENS_PER_MSG))
+  const filled = fillLinesFrom(MIN_TOKENS_PER_MSG, lines, maxTokens, rangeFor, answer)
+  if (filled === undefined)
+    throw budgetTooSmall(maxTokens, answer(rangeFor(Math.min(1, lines.length)), MIN_TOKENS_PER_MSG))
   return filled.answer
 }
 
@@ -28,7 +29,7 @@ export function fillLinesFrom<A extends object>(
   minTokensPerMsg: number,
   lines: Line[],
   maxTokens: number,
-  near: (count: number) => LineRange,
+  rangeFor: (count: number) => LineRange,
   answer: (span: LineRange, tokensPerMsg: number) => A,
 ): { answer: WithSize<A>; isComplete: boolean } | undefined {
   const fits = (span: LineRange, tokensPerMsg: number) =>
@@ -38,8 +39,10 @@ export function fillLinesFrom<A extends object>(
   // In tenths of a token: in a long conversation, a whole token for every line would be a large step.
   const tenths = largestPassing(10 * minTokensPerMsg, 10 * maxTokensPerMsg, (n) => fits(all, n / 10))
   if (tenths !== undefined) return { answer: withSize(answer(all, tenths / 10)), isComplete: true }
-  const count = largestPassing(1, lines.length - 1, (n) => fits(near(n), minTokensPerMsg))
-  return count === undefined ? undefined : { answer: withSize(answer(near(count), minTokensPerMsg)), isComplete: false }
+  const count = largestPassing(1, lines.length - 1, (n) => fits(rangeFor(n), minTokensPerMsg))
+  return count === undefined
+    ? undefined
+    : { answer: withSize(answer(rangeFor(count), minTokensPerMsg)), isComplete: false }
 }
 
 /** The fewest tokens per message at which nothing is cut. */

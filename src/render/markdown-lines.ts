@@ -34,7 +34,7 @@ function pieceLines(piece: MarkdownPiece, screen: Screen): string[] {
     : blocks(piece.blocks, { screen, source: piece.source })
 }
 
-/** Text that is not Markdown, with its own lines. */
+/** Text that is not Markdown. Its line breaks are kept. */
 export function plainLines(text: string, screen: Screen, ...styles: Style[]): string[] {
   return styleText(screen, text.replaceAll("\t", "    "), ...styles)
     .split("\n")

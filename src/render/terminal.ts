@@ -69,10 +69,10 @@ export function cutToColumns(text: string, columns: number): string {
   if (SINGLE_COLUMN_TEXT.test(text)) return text.slice(0, Math.max(0, columns))
   let width = 0
   let end = 0
-  for (const [sign] of text.matchAll(GRAPHEME_CLUSTERS)) {
-    width += widthOf(sign)
+  for (const [cluster] of text.matchAll(GRAPHEME_CLUSTERS)) {
+    width += widthOf(cluster)
     if (width > columns) break
-    end += sign.length
+    end += cluster.length
   }
   return text.slice(0, end)
 }

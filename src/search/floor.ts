@@ -5,7 +5,7 @@ import type { Query } from "./query.ts"
 // it contains, weighted by how rare each word is.
 
 /**
- * The least coverage that the best message must have; below it, the message is about something else. Fitted on the tune half; see
+ * The least coverage that the best message must have; with less, it is about something else. Fitted on the tune half; see
  * docs/retrieval.md.
  */
 const FLOOR = 0.27
@@ -13,7 +13,7 @@ const FLOOR = 0.27
  * The number of rarest words that are used to measure a long question: no message repeats a quarter of a bug report of fifty
  * words. The longest question that the floor was fitted on has 14 words.
  */
-const MAX_WEIGHED = 14
+const MAX_WEIGHED_WORDS = 14
 /** The fewest words for which the floor applies. For a query of one or two words, every hit is worth showing. */
 const MIN_WORDS = 3
 
@@ -24,24 +24,24 @@ export async function wordWeights(index: SearchIndex, { words }: Query): Promise
   return shares.map((share) => Math.max(0.05, Math.log((1 - share + least) / (share + least))))
 }
 
-export function coverage(weights: readonly number[], holds: readonly boolean[]): number {
-  return shareOfWeight(weights, holds, sum(weights))
+export function coverage(weights: readonly number[], contained: readonly boolean[]): number {
+  return shareOfWeight(weights, contained, sum(weights))
 }
 
 /** The value that is compared with the floor: the coverage, measured only by the rarest words if the question is long. */
-export function coverageOfRarest(weights: readonly number[], holds: readonly boolean[]): number {
-  const rarest = weights.toSorted((a, b) => b - a).slice(0, MAX_WEIGHED)
-  return Math.min(1, shareOfWeight(weights, holds, sum(rarest)))
+export function coverageOfRarest(weights: readonly number[], contained: readonly boolean[]): number {
+  const rarest = weights.toSorted((a, b) => b - a).slice(0, MAX_WEIGHED_WORDS)
+  return Math.min(1, shareOfWeight(weights, contained, sum(rarest)))
 }
 
-function shareOfWeight(weights: readonly number[], holds: readonly boolean[], total: number): number {
-  return total === 0 ? 1 : sum(weights.filter((_, i) => holds[i])) / total
+function shareOfWeight(weights: readonly number[], contained: readonly boolean[], total: number): number {
+  return total === 0 ? 1 : sum(weights.filter((_, i) => contained[i])) / total
 }
 
 function sum(weights: readonly number[]): number {
   return weights.reduce((total, weight) => total + weight, 0)
 }
 
-export function isBelowFloor({ words, required }: Query, best: number): boolean {
-  return words.length >= MIN_WORDS && required.length === 0 && best < FLOOR
+export function isBelowFloor({ words, required }: Query, bestCoverage: number): boolean {
+  return words.length >= MIN_WORDS && required.length === 0 && bestCoverage < FLOOR
 }

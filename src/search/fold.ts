@@ -16,27 +16,30 @@ const MAX_PARENTS = 10
  * unknown, deleted, private or excluded by the filters, the subagent has its own row.
  */
 export function createRowFolding(store: HistoryReader, filters: Scope["filters"]) {
-  const open = withoutHidden(store, filters)
-  const known = new Map<string, Promise<ConversationRow | undefined>>()
-  const read = (ref: Ref) => {
+  const visibleStore = withoutHidden(store, filters)
+  const rowsByName = new Map<string, Promise<ConversationRow | undefined>>()
+  const readRow = (ref: Ref) => {
     const name = formatRef(ref)
-    const row = known.get(name) ?? open.conversation(ref)
-    known.set(name, row)
+    const row = rowsByName.get(name) ?? visibleStore.conversation(ref)
+    rowsByName.set(name, row)
     return row
   }
   return async (row: ConversationRow): Promise<SharedRow> => {
     let top = row
-    for (let climbed = 0; top.kind === "subagent" && top.parent && climbed < MAX_PARENTS; climbed++) {
-      const above = await read(siblingRef(top.ref, top.parent.id))
-      if (!above) break
-      top = above
+    for (let depth = 0; top.kind === "subagent" && top.parent && depth < MAX_PARENTS; depth++) {
+      const starter = await readRow(siblingRef(top.ref, top.parent.id))
+      if (!starter) break
+      top = starter
     }
-    const isFolded = top.kind !== "subagent" && top !== row && isWithin(top, filters)
+    const isFolded = top.kind !== "subagent" && top !== row && matchesFilters(top, filters)
     return isFolded ? { name: formatRef(top.ref), parent: top } : { name: formatRef(row.ref) }
   }
 }
 
-function isWithin({ ref, kind, project, started_at, ended_at }: ConversationRow, filters: Scope["filters"]): boolean {
+function matchesFilters(
+  { ref, kind, project, started_at, ended_at }: ConversationRow,
+  filters: Scope["filters"],
+): boolean {
   const { projects, kinds, conversations, excludedConversations, from, to } = filters
   const isOneOf = (refs: readonly Ref[]) => refs.some((one) => formatRef(one) === formatRef(ref))
   return (

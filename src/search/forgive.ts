@@ -14,12 +14,12 @@ export type ReplacedWord = { typed: string; by: string[]; why: "typo" | "prefix"
  * The form of words that dex corrects. It does not guess capitalised names, numbers and hashes, and shorter words have too many
  * neighbours.
  */
-const TYPED = /^\p{Ll}{4,64}$/u
+const CORRECTABLE_WORD = /^\p{Ll}{4,64}$/u
 /** The form of a last word that may be unfinished: at least three letters. */
-const BEGUN = /^\p{Ll}{3,64}$/u
-/** The length from which a word may contain two mistakes. */
-const TWO_MISTAKES_FROM = 8
-const OFFERED = 3
+const UNFINISHED_WORD = /^\p{Ll}{3,64}$/u
+/** The fewest letters of a word that may contain two mistakes. Shorter words may contain one. */
+const MIN_LENGTH_FOR_TWO_MISTAKES = 8
+const MAX_CORRECTIONS = 3
 /** The most words that are tried as completions. */
 const MAX_ENDINGS = 8
 /** The most messages that are read to check whether a word occurs outside hidden projects. */
@@ -43,19 +43,23 @@ export async function correctWords(
   const replaced: ReplacedWord[] = []
   for (const { word, messages } of await rareWords(vocabulary, query)) {
     const isLast = word === query.words.at(-1)
-    const endings = isLast ? await firstOf(vocabulary, await completionsOf(vocabulary.index, word), MAX_ENDINGS) : []
+    const endings = isLast
+      ? await firstOccurring(vocabulary, await completionsOf(vocabulary.index, word), MAX_ENDINGS)
+      : []
     if (endings.length > 0) replaced.push({ typed: word, by: endings, why: "prefix" })
-    if (endings.length > 0 || messages > 0 || !TYPED.test(word)) continue
-    const by = await firstOf(vocabulary, await wordsLike(vocabulary.index, word), OFFERED)
+    if (endings.length > 0 || messages > 0 || !CORRECTABLE_WORD.test(word)) continue
+    const by = await firstOccurring(vocabulary, await wordsLike(vocabulary.index, word), MAX_CORRECTIONS)
     if (by.length > 0) replaced.push({ typed: word, by, why: "typo" })
   }
   if (replaced.length === 0) return undefined
-  return { query: replaced.reduce(withReplaced, query), replaced }
+  return { query: replaced.reduce(replaceWord, query), replaced }
 }
 
 /** Returns the words that occur in at most a few messages. */
 async function rareWords({ index, few }: Vocabulary, { words }: Query): Promise<{ word: string; messages: number }[]> {
-  const typed = words.filter((word) => (word === words.at(-1) ? BEGUN : TYPED).test(word) && !isStopword(word))
+  const typed = words.filter(
+    (word) => (word === words.at(-1) ? UNFINISHED_WORD : CORRECTABLE_WORD).test(word) && !isStopword(word),
+  )
   const { shares, sample } = await index.sizes(typed.map((words) => ({ words })))
   const rare = typed.filter((_, i) => shares[i]! * sample <= few)
   const totals = await Promise.all(rare.map((words) => index.count({ match: [{ words }] })))
@@ -65,51 +69,55 @@ async function rareWords({ index, few }: Vocabulary, { words }: Query): Promise<
 /** Words that begin with the given letters, most common first. */
 export async function completionsOf(index: SearchIndex, word: string): Promise<string[]> {
   const words = await index.words(word)
-  return (index.leavesOut ? await asSeen(index, words) : words).map((one) => one.word).filter((one) => one !== word)
+  return (index.leavesOut ? await visibleWords(index, words) : words)
+    .map((one) => one.word)
+    .filter((one) => one !== word)
 }
 
 /** The most words that a reader who may not see everything is offered, in alphabetical order. */
-const MAX_SEEN = 200
+const MAX_VISIBLE_WORDS = 200
 
 /**
- * Returns the words that the reader can find, most common first. Counts only messages that the reader may see. Other words take
- * no places, or their number would show.
+ * Returns the words that the reader can find, most common first. Counts only messages that the reader may see. Other words do not
+ * use up the limit, because that would reveal how many there are.
  */
-async function asSeen<W extends WrittenWord>(index: SearchIndex, words: W[]): Promise<W[]> {
+async function visibleWords<W extends WrittenWord>(index: SearchIndex, words: W[]): Promise<W[]> {
   const all = words.toSorted((a, b) => (a.word < b.word ? -1 : 1))
-  const seen: W[] = []
-  for (let at = 0; at < all.length && seen.length < MAX_SEEN; at += MAX_SEEN) {
-    const some = all.slice(at, at + MAX_SEEN)
-    const totals = await Promise.all(some.map(({ word }) => index.count({ match: [{ words: word }] })))
-    seen.push(...some.map((one, i) => ({ ...one, spread: totals[i]!.total })).filter(({ spread }) => spread > 0))
+  const visible: W[] = []
+  for (let at = 0; at < all.length && visible.length < MAX_VISIBLE_WORDS; at += MAX_VISIBLE_WORDS) {
+    const batch = all.slice(at, at + MAX_VISIBLE_WORDS)
+    const totals = await Promise.all(batch.map(({ word }) => index.count({ match: [{ words: word }] })))
+    visible.push(...batch.map((one, i) => ({ ...one, spread: totals[i]!.total })).filter(({ spread }) => spread > 0))
   }
-  return seen.slice(0, MAX_SEEN).sort((a, b) => b.spread - a.spread)
+  return visible.slice(0, MAX_VISIBLE_WORDS).sort((a, b) => b.spread - a.spread)
 }
 
 /** Words that this one may be a misspelling of, likeliest first. */
 async function wordsLike(index: SearchIndex, word: string): Promise<string[]> {
-  const most = word.length >= TWO_MISTAKES_FROM ? 2 : 1
+  const maxMistakes = word.length >= MIN_LENGTH_FOR_TWO_MISTAKES ? 2 : 1
   const letters = lettersOf(word)
-  const near = (await index.wordsOfLength(word.length - most, word.length + most)).flatMap((one) => {
-    if (bitsIn(letters ^ lettersOf(one.word)) > 2 * most) return []
-    const distance = editDistance(word, one.word, most)
-    return distance > most ? [] : [{ ...one, distance }]
-  })
-  const known = index.leavesOut ? await asSeen(index, near) : near
-  return known.sort((a, b) => likelihood(word, a, b)).map((one) => one.word)
+  const similarWords = (await index.wordsOfLength(word.length - maxMistakes, word.length + maxMistakes)).flatMap(
+    (one) => {
+      if (bitsIn(letters ^ lettersOf(one.word)) > 2 * maxMistakes) return []
+      const distance = editDistance(word, one.word, maxMistakes)
+      return distance > maxMistakes ? [] : [{ ...one, distance }]
+    },
+  )
+  const known = index.leavesOut ? await visibleWords(index, similarWords) : similarWords
+  return known.sort((a, b) => compareLikelihood(word, a, b)).map((one) => one.word)
 }
 
-type Near = WrittenWord & { distance: number }
+type SimilarWord = WrittenWord & { distance: number }
 
 /**
  * Compares candidates: fewer mistakes first, then common words. A different first letter counts double, because few people
  * mistype it.
  */
-function likelihood(typed: string, a: Near, b: Near): number {
+function compareLikelihood(typed: string, a: SimilarWord, b: SimilarWord): number {
   return a.distance - b.distance || weightOf(typed, b) - weightOf(typed, a) || (a.word < b.word ? -1 : 1)
 }
 
-function weightOf(typed: string, { word, spread }: Near): number {
+function weightOf(typed: string, { word, spread }: SimilarWord): number {
   return spread * (word[0] === typed[0] ? 2 : 1)
 }
 
@@ -127,18 +135,18 @@ function bitsIn(number: number): number {
 }
 
 /** Returns the first words that occur outside hidden projects. */
-async function firstOf(vocabulary: Vocabulary, words: string[], most: number): Promise<string[]> {
-  const there: string[] = []
-  // A form of a word that only hidden messages contain takes no place either.
-  const some = vocabulary.index.leavesOut ? words : words.slice(0, 2 * most)
-  for (const word of some) {
-    if (there.length === most) break
-    if (await isThere(vocabulary, word)) there.push(word)
+async function firstOccurring(vocabulary: Vocabulary, words: string[], limit: number): Promise<string[]> {
+  const occurring: string[] = []
+  // If the reader may not see everything, words that only hidden messages contain must not use up this limit.
+  const candidates = vocabulary.index.leavesOut ? words : words.slice(0, 2 * limit)
+  for (const word of candidates) {
+    if (occurring.length === limit) break
+    if (await occurs(vocabulary, word)) occurring.push(word)
   }
-  return there
+  return occurring
 }
 
-async function isThere({ store, index, hidden }: Vocabulary, word: string): Promise<boolean> {
+async function occurs({ store, index, hidden }: Vocabulary, word: string): Promise<boolean> {
   const match = [{ words: word }]
   if (hidden.length === 0 && !index.isPart) return (await index.count({ match })).total > 0
   // The index contains only the stem, so the word itself is looked up in the texts.
@@ -151,19 +159,19 @@ async function isThere({ store, index, hidden }: Vocabulary, word: string): Prom
 }
 
 /** Replaces the typed word in the query. */
-function withReplaced(query: Query, { typed, by, why }: ReplacedWord): Query {
-  const others = (why === "typo" ? by.slice(0, 1) : [...by, typed]).map((word) => parseQuery(word))
+function replaceWord(query: Query, { typed, by, why }: ReplacedWord): Query {
+  const replacements = (why === "typo" ? by.slice(0, 1) : [...by, typed]).map((word) => parseQuery(word))
   const isTyped = (words: string) => words === typed
-  const first = others[0]!
+  const first = replacements[0]!
   return {
     ...query,
-    terms: [...query.terms.filter(({ words }) => !isTyped(words)), ...others.flatMap(({ terms }) => terms)],
+    terms: [...query.terms.filter(({ words }) => !isTyped(words)), ...replacements.flatMap(({ terms }) => terms)],
     pairs: query.pairs.map((pair) => ({ ...pair, words: wordByWord(pair.words, typed, by[0]!) })),
     words: query.words.map((word) => (isTyped(word) ? first.words[0]! : word)),
     text: wordByWord(query.text, typed, by[0]!),
   }
 }
 
-function wordByWord(text: string, typed: string, meant: string): string {
-  return text.replaceAll(/\p{L}+/gu, (word) => (word.toLowerCase() === typed ? meant : word))
+function wordByWord(text: string, typed: string, correction: string): string {
+  return text.replaceAll(/\p{L}+/gu, (word) => (word.toLowerCase() === typed ? correction : word))
 }

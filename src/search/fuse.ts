@@ -30,32 +30,32 @@ type Worth = (cosine: number, place: number) => number
 
 /** The constant of reciprocal rank fusion, as in the original paper, and the score of the nearest message. */
 const K = 60
-const NEAREST_BY_RANK = 0.2
+const NEAREST_SCORE = 0.2
 
 /** Scores by rank, because cosines of different models are not comparable. */
-export const scoreByRank: Worth = (_, place) => (NEAREST_BY_RANK * (K + 1)) / (K + place + 1)
+export const scoreByRank: Worth = (_, place) => (NEAREST_SCORE * (K + 1)) / (K + place + 1)
 
 /**
- * The number of standard deviations above the mean from which nearness counts; four more are worth 0.4. Chosen on the tune
- * halves.
+ * Nearness counts only from this many standard deviations above the mean. Each further deviation adds WORTH_PER_DEVIATION to the
+ * score. Chosen on the tune halves.
  */
-const STANDS_OUT = 3
+const MIN_DEVIATIONS = 3
 const WORTH_PER_DEVIATION = 0.1
 
 /** Scores a message by how far its cosine stands out from those of unrelated messages. */
 export function scoreByDistance({ centre, deviation }: CosineSpread): Worth {
-  return (cosine) => WORTH_PER_DEVIATION * Math.max(0, (cosine - centre) / deviation - STANDS_OUT)
+  return (cosine) => WORTH_PER_DEVIATION * Math.max(0, (cosine - centre) / deviation - MIN_DEVIATIONS)
 }
 
 export function minNearCosine({ centre, deviation }: CosineSpread): number {
-  return centre + STANDS_OUT * deviation
+  return centre + MIN_DEVIATIONS * deviation
 }
 
 /**
  * Merges the messages of both lists, then groups them by conversation as without vectors. A message keeps its score by words,
  * relative to the best one, and gains by its nearness. If both sides counted only ranks, a conversation's few good messages would
- * no longer outweigh many weak ones (measured, see docs/embeddings.md). Messages that are not near change the order of what words
- * found, but add nothing to it. The parts of every score add up to it.
+ * no longer outweigh many weak ones (measured, see docs/embeddings.md). A message that words did not find is added only if it is
+ * near. The parts of every score add up to it.
  */
 export function fuseRankings(
   { messages, conversations, plan }: Ranking,
@@ -109,9 +109,9 @@ function evidenceOf(lex: number | undefined, vec: number | undefined): RankEvide
   }
 }
 
-/** The number of first rows that keep their places, and the number of places after them for the nearest messages. */
+/** The number of first rows that keep their places, and the number of rows that are moved up to follow them. */
 const FIXED_ROWS = 3
-const GIVEN_ROWS = 2
+const PROMOTED_ROWS = 2
 
 /**
  * Moves the nearest messages up, for a question that shares few words with any message. Scores by words are scaled to 1 however
@@ -122,8 +122,8 @@ export function promoteNearest(fused: FusedRanking, hits: IndexHit[]): FusedRank
   const messages = hits.filter(({ number }) => number > 0)
   return {
     ...fused,
-    messages: placed(fused.messages, messageRefText, messages.map(messageRefText)),
-    conversations: placed(
+    messages: promoteRows(fused.messages, messageRefText, messages.map(messageRefText)),
+    conversations: promoteRows(
       fused.conversations,
       ({ ref }) => formatRef(ref),
       messages.map(({ ref }) => formatRef(ref)),
@@ -131,25 +131,25 @@ export function promoteNearest(fused: FusedRanking, hits: IndexHit[]): FusedRank
   }
 }
 
-function placed<Row extends { score: number; parts: ScorePart[] }>(
+function promoteRows<Row extends { score: number; parts: ScorePart[] }>(
   rows: Row[],
   nameOf: (row: Row) => string,
   nearest: string[],
 ): Row[] {
   const byName = new Map(rows.map((row) => [nameOf(row), row]))
-  const kept = rows.slice(0, FIXED_ROWS)
-  const given = new Set<Row>()
+  const fixed = rows.slice(0, FIXED_ROWS)
+  const promoted = new Set<Row>()
   for (const name of nearest) {
     const row = byName.get(name)
-    if (row && !kept.includes(row) && given.size < GIVEN_ROWS) given.add(row)
+    if (row && !fixed.includes(row) && promoted.size < PROMOTED_ROWS) promoted.add(row)
   }
-  const rest = rows.slice(FIXED_ROWS).filter((row) => !given.has(row))
-  const least = rest[0]?.score ?? 0
-  const raised = [...given].map((row) => raisedTo(row, least)).sort((a, b) => b.score - a.score)
-  return [...kept, ...raised, ...rest]
+  const rest = rows.slice(FIXED_ROWS).filter((row) => !promoted.has(row))
+  const minScore = rest[0]?.score ?? 0
+  const raisedRows = [...promoted].map((row) => raiseScore(row, minScore)).sort((a, b) => b.score - a.score)
+  return [...fixed, ...raisedRows, ...rest]
 }
 
-function raisedTo<Row extends { score: number; parts: ScorePart[] }>(row: Row, least: number): Row {
-  if (row.score >= least) return row
-  return { ...row, score: least, parts: [...row.parts, { name: "vector", value: least - row.score }] }
+function raiseScore<Row extends { score: number; parts: ScorePart[] }>(row: Row, minScore: number): Row {
+  if (row.score >= minScore) return row
+  return { ...row, score: minScore, parts: [...row.parts, { name: "vector", value: minScore - row.score }] }
 }

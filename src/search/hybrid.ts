@@ -35,77 +35,79 @@ export type HybridRanking = {
 }
 
 /** The number of messages that vectors contribute. */
-const NEAREST = 100
+const MAX_NEAREST = 100
 /**
- * The models whose distances were measured. For these, nearness counts by how far a message stands out. Any other model counts by
- * rank, like the weakest measured one: if a weak model counted as much as words, search would get worse. See docs/embeddings.md.
+ * The models whose distances were measured. For these, a message's score depends on how far it stands out. For any other model,
+ * it depends only on the message's rank, as for the weakest measured model: if a weak model counted as much as words, search
+ * would get worse. See docs/embeddings.md.
  */
-const MEASURED = /all-minilm-l6-v2/i
+const MEASURED_MODELS = /all-minilm-l6-v2/i
 /** The share of the question that the best rows by words must contain; below it, words are not enough. */
-const LITTLE = 0.5
+const MIN_COVERAGE = 0.5
 
 /** The fewest messages from which a distribution can be estimated, and the smallest deviation that is plausible. */
 const MIN_SAMPLE = 20
 const MIN_DEVIATION = 0.02
 
 /**
- * Combines words and vectors in one ranking. `covered` returns how much of the question the best rows by words contain, from 0 to
- * 1; it is called only if needed. Problems with a server or a setting do not throw; `degraded` contains the reason.
+ * Combines words and vectors in one ranking. `readCoverage` returns how much of the question the best rows by words contain, from
+ * 0 to 1; it is called only if needed. Problems with a server or a setting do not throw; `degraded` contains the reason.
  */
 export async function addVectorResults(
   index: SearchIndex,
   lexical: Ranking,
   filter: VectorFilter,
   meaning: VectorSearch,
-  covered: () => Promise<number>,
+  readCoverage: () => Promise<number>,
 ): Promise<HybridRanking> {
-  const found = await nearest(index, filter, meaning)
-  if ("why" in found) return { isNear: false, degraded: [found.why] }
-  const { hits, embedder, spread, near, degraded } = found
+  const vectorResults = await findNearest(index, filter, meaning)
+  if ("why" in vectorResults) return { isNear: false, degraded: [vectorResults.why] }
+  const { hits, embedder, spread, near, degraded } = vectorResults
   const isNear = hits.some((hit) => hit.score > near)
-  if (!MEASURED.test(embedder))
+  if (!MEASURED_MODELS.test(embedder))
     return { fused: fuseRankings(lexical, { hits, near, worth: scoreByRank }), isNear, degraded }
   const worth = scoreByDistance(spread)
-  if ((await covered()) >= LITTLE) return { fused: fuseRankings(lexical, { hits, near, worth }), isNear, degraded }
-  const nearer = Number.isFinite(near) ? Math.min(near, minNearCosine(spread)) : near
-  const all = fuseRankings(lexical, { hits, near: nearer, worth })
+  if ((await readCoverage()) >= MIN_COVERAGE)
+    return { fused: fuseRankings(lexical, { hits, near, worth }), isNear, degraded }
+  const lowerLimit = Number.isFinite(near) ? Math.min(near, minNearCosine(spread)) : near
+  const all = fuseRankings(lexical, { hits, near: lowerLimit, worth })
   return { fused: promoteNearest(all, hits), isNear, degraded }
 }
 
-type Found = { hits: IndexHit[]; spread: CosineSpread; near: number; embedder: string; degraded: string[] }
+type VectorResults = { hits: IndexHit[]; spread: CosineSpread; near: number; embedder: string; degraded: string[] }
 
-async function nearest(
+async function findNearest(
   index: SearchIndex,
   filter: VectorFilter,
   meaning: VectorSearch,
-): Promise<Found | { why: string }> {
+): Promise<VectorResults | { why: string }> {
   try {
     const settings = meaning.settings()
     const vectors = await index.vectors()
     const spaces = vectors.stats().filter((space) => space.vectors > 0)
     const known = spaces.map((space) => space.embedder)
     const id = matchingStoredId(settings, known)
-    if (id === undefined) return { why: whyNone(settings, known) }
+    if (id === undefined) return { why: missingVectorsReason(settings, known) }
     if (!vectors.isTrusted(id))
       return {
         why: `The model behind ${id} has changed since the vectors were made. Make them again: dex doctor reindex --vectors`,
       }
     const embedder = (await openEmbedder(settings, [id]))!
     const answer = await embedQuery(embedder, meaning.text, meaning.timeoutMs)
-    if ("degraded" in answer) return { why: sentence(answer.degraded) }
-    const hits = vectors.scan(id, answer.vector, { limit: NEAREST, filter })
+    if ("degraded" in answer) return { why: toSentence(answer.degraded) }
+    const hits = vectors.scan(id, answer.vector, { limit: MAX_NEAREST, filter })
     const space = spaces.find((one) => one.embedder === id)!
-    const { of, ...usual } = vectors.spread(id, answer.vector)
-    const spread = { ...usual, deviation: Math.max(usual.deviation, MIN_DEVIATION) }
-    const near = of < MIN_SAMPLE ? Number.POSITIVE_INFINITY : nearFrom(spread, space.vectors)
-    return { hits, embedder: id, spread, near, degraded: unfinished(vectors, space) }
+    const { of: sampleSize, ...measured } = vectors.spread(id, answer.vector)
+    const spread = { ...measured, deviation: Math.max(measured.deviation, MIN_DEVIATION) }
+    const near = sampleSize < MIN_SAMPLE ? Number.POSITIVE_INFINITY : nearLimit(spread, space.vectors)
+    return { hits, embedder: id, spread, near, degraded: embeddingProgressNotes(vectors, space) }
   } catch (error) {
     if (!isDexError(error)) throw error
-    return { why: sentence(error.message) }
+    return { why: toSentence(error.message) }
   }
 }
 
-function whyNone(settings: EmbedSettings, known: string[]): string {
+function missingVectorsReason(settings: EmbedSettings, known: string[]): string {
   const isLocal = settings.provider === "local"
   const wanted = isLocal ? "the local model" : `${settings.provider}:${settings.model ?? "(no model)"}`
   if (!isLocal && !settings.model) return "No embedding model is chosen: dex config set embed.model …"
@@ -115,21 +117,21 @@ function whyNone(settings: EmbedSettings, known: string[]): string {
 }
 
 /**
- * The cosine from which a message is near: it exceeds the largest of this many unrelated cosines. The largest of n normally
- * distributed values is almost always below √(2 ln n) deviations. This works for every model, although 0.4 is a high cosine for
- * some and 0.8 is a low one for others.
+ * The cosine above which a message is near. It is higher than the largest cosine to be expected among this many unrelated
+ * messages: the largest of n normally distributed values is almost always below √(2 ln n) deviations. This works for every model,
+ * although 0.4 is a high cosine for some and 0.8 is a low one for others.
  */
-function nearFrom({ centre, deviation }: CosineSpread, count: number): number {
+function nearLimit({ centre, deviation }: CosineSpread, count: number): number {
   return centre + Math.sqrt(2 * Math.log(count)) * deviation
 }
 
-function unfinished(vectors: VectorIndex, space: VectorStats): string[] {
+function embeddingProgressNotes(vectors: VectorIndex, space: VectorStats): string[] {
   const all = vectors.documents()
   const done = space.vectors + space.empty
   if (done >= all) return []
   return [`${Math.floor((100 * done) / all)} % of the messages are embedded so far. \`dex sync\` embeds the rest.`]
 }
 
-function sentence(text: string): string {
+function toSentence(text: string): string {
   return `${text[0]?.toUpperCase() ?? ""}${text.slice(1)}${text.endsWith(")") ? "." : ""}`
 }

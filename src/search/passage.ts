@@ -18,7 +18,7 @@ export type OtherMatches = { ref: Ref; numbers: readonly number[]; worth: number
 /** The most matching messages to read. */
 const MAX_MATCHES = 12
 /** The share of the best message's coverage that prose must have to be worth showing. */
-const ENOUGH = 0.5
+const MIN_COVERAGE_SHARE = 0.5
 /** The most messages of a conversation that are searched for prose if no matching message has any. The index rules some out. */
 const MAX_MESSAGES = 400
 
@@ -33,17 +33,19 @@ export async function findPassage(
   matches: OtherMatches,
   passageQuery: PassageQuery,
 ): Promise<ShownPassage | undefined> {
-  const own = bestOf([best], passageQuery)
-  if ((own && own.worth >= matches.worth * ENOUGH) || matches.numbers.length === 0) return own
+  const bestPassage = bestOf([best], passageQuery)
+  if ((bestPassage && bestPassage.worth >= matches.worth * MIN_COVERAGE_SHARE) || matches.numbers.length === 0)
+    return bestPassage
   const words = passageQuery.query.words.map((word) => ({ words: word }))
   const messagesAmong = async (numbers: number[]) => {
     const unspoken = await index?.unspoken(matches.ref, numbers, words)
-    const left = numbers.filter((number) => !unspoken?.has(number))
-    return left.length === 0 ? [] : store.messages(matches.ref, left)
+    const remaining = numbers.filter((number) => !unspoken?.has(number))
+    return remaining.length === 0 ? [] : store.messages(matches.ref, remaining)
   }
   const others = await messagesAmong(matches.numbers.slice(0, MAX_MATCHES))
-  const among = others.length === 0 ? own : bestOf([best, ...inOrder(others, matches.numbers)], passageQuery)
-  if (among) return among
+  const passage =
+    others.length === 0 ? bestPassage : bestOf([best, ...orderByNumbers(others, matches.numbers)], passageQuery)
+  if (passage) return passage
   const all = (await store.versions(matches.ref)).map(({ number }) => number).slice(0, MAX_MESSAGES)
   return bestOf(await messagesAmong(all), passageQuery)
 }
@@ -55,32 +57,32 @@ function bestOf(
 ): (ShownPassage & { worth: number }) | undefined {
   const beginnings = query.words.map((word) => word.slice(0, STEM_CHARS))
   const candidates = messages.flatMap((message) =>
-    [SPOKEN, ASIDE].flatMap((isWanted, place) => {
+    [isSpoken, isAside].flatMap((isWanted, place) => {
       const text = proseIn(message, (part) => isWanted(part) && hasOneOf(part.text, beginnings))
       return text === "" ? [] : [{ message, text, place }]
     }),
   )
   if (candidates.length === 0) return undefined
-  const looks = matchTexts(
+  const textMatches = matchTexts(
     candidates.map(({ text }) => text),
     [...query.terms, ...query.required],
     query.words,
     query.required,
   )
-  const hasPhrases = withPhrases(
+  const hasPhrases = containPhrases(
     candidates.map(({ text }) => text),
     query,
   )
-  const found = candidates.flatMap(({ message, place }, i) => {
-    const { snippet, contains } = looks[i]!
+  const passages = candidates.flatMap(({ message, place }, i) => {
+    const { snippet, contains } = textMatches[i]!
     if (!contains.includes(true) || !hasPhrases[i]) return []
     return [{ number: message.number, message, snippet, worth: coverage(weights, contains), place }]
   })
-  return found.sort((a, b) => b.worth - a.worth || a.place - b.place)[0]
+  return passages.sort((a, b) => b.worth - a.worth || a.place - b.place)[0]
 }
 
 /** A passage must contain the quoted phrases, or it would not show what was found. */
-function withPhrases(texts: string[], { required }: Query): boolean[] {
+function containPhrases(texts: string[], { required }: Query): boolean[] {
   if (required.length === 0) return texts.map(() => true)
   const phrases = required.map(({ words }) => words)
   return matchTexts(texts, required, phrases, required).map(({ contains }) => contains.every(Boolean))
@@ -94,14 +96,14 @@ function hasOneOf(text: string, beginnings: readonly string[]): boolean {
   return beginnings.some((letters) => lower.includes(letters))
 }
 
-const SPOKEN = (part: Part) => part.type === "text" && part.origin !== "injected"
-const ASIDE = (part: Part) => part.type === "thinking" || part.type === "summary"
+const isSpoken = (part: Part) => part.type === "text" && part.origin !== "injected"
+const isAside = (part: Part) => part.type === "thinking" || part.type === "summary"
 
 function proseIn(message: StoredMessage, isWanted: (part: Part) => boolean): string {
   const parts = message.parts.filter(isWanted).map((part) => ({ ...part, text: proseOf(part.text) }))
   return messageText({ parts: parts.filter(({ text }) => text !== "") }, "full")
 }
 
-function inOrder(messages: StoredMessage[], numbers: readonly number[]): StoredMessage[] {
+function orderByNumbers(messages: StoredMessage[], numbers: readonly number[]): StoredMessage[] {
   return messages.toSorted((a, b) => numbers.indexOf(a.number) - numbers.indexOf(b.number))
 }

@@ -46,7 +46,7 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
   const text = typed.slice(0, MAX_QUERY_LENGTH).replaceAll("\0", " ")
   const isCommandLine = /(?:^|\s)--[a-z]/i.test(text)
   const plain: string[] = []
-  const filter = (name: string, value: string): boolean => {
+  const applyFilter = (name: string, value: string): boolean => {
     const known = FILTER_NAMES.find((one) => one === name.toLowerCase())
     if (known === undefined || value === "" || !accepts(known, value)) return false
     query.filters[known] = value
@@ -54,7 +54,7 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
   }
   for (const [matched, minus, name, phrase, word] of text.matchAll(TOKEN)) {
     if (phrase !== undefined) {
-      if (name !== undefined && minus === "" && filter(name, phrase.trim())) continue
+      if (name !== undefined && minus === "" && applyFilter(name, phrase.trim())) continue
       if (!hasWord(phrase)) continue
       if (minus !== "") {
         query.excluded.push(termOf(phrase))
@@ -67,11 +67,11 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
       continue
     }
     const named = FILTER.exec(word ?? matched)
-    if (named && filter(named[1]!, named[2]!)) continue
-    const left = /^-([\p{L}]{2,})$/u.exec(word ?? "")?.[1]
-    if (left !== undefined && !isCommandLine) {
-      query.excluded.push(termOf(left))
-      query.without.push(left)
+    if (named && applyFilter(named[1]!, named[2]!)) continue
+    const excludedWord = /^-([\p{L}]{2,})$/u.exec(word ?? "")?.[1]
+    if (excludedWord !== undefined && !isCommandLine) {
+      query.excluded.push(termOf(excludedWord))
+      query.without.push(excludedWord)
     } else if (hasWord(word ?? "")) plain.push(word!)
   }
   query.text = plain.join(" ")

@@ -24,9 +24,9 @@ export type RankedConversation = {
 export type Ranking = { messages: RankedMessage[]; conversations: RankedConversation[]; plan: QueryPlan }
 
 /** The most messages to rank. More would change nothing near the top. */
-const CANDIDATES = 300
+const MAX_CANDIDATES = 300
 /** The most ranked messages that are looked up for each common word. */
-const LOOKED_UP = 100
+const MAX_LOOKED_UP = 100
 
 const COLUMN_WEIGHTS: Record<Column, number> = { returned: 0.5, said: 2, called: 1.1, aside: 0.85, hidden: 0.5 }
 /** The ranking's parameters. Fitted on the tune halves of the evaluation sets; see docs/retrieval.md. */
@@ -39,6 +39,7 @@ export const RANK_WEIGHTS = {
   neighbours: 0.2,
   /** A conversation's score is the sum of its best messages; each counts this much of the one before. */
   decay: 0.5,
+  /** The number of messages that count. */
   counted: 8,
 }
 
@@ -50,7 +51,7 @@ export async function rank(index: SearchIndex, query: Query, filters: Omit<Index
     ...phrasesOf(query),
     newest: plan.newest,
     weights: RANK_WEIGHTS.columns,
-    limit: CANDIDATES,
+    limit: MAX_CANDIDATES,
   }
   const hits = new Map<string, RankedMessage>()
   collect(hits, "words", 1, await index.find({ ...scope, match: plan.match }))
@@ -84,7 +85,7 @@ function addPart(message: RankedMessage, name: ScorePart["name"], value: number)
 
 /** Adds the scores of common words, which added no messages of their own. */
 async function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, { common }: QueryPlan): Promise<void> {
-  const best = [...hits.values()].sort(compareByScore).slice(0, LOOKED_UP)
+  const best = [...hits.values()].sort(compareByScore).slice(0, MAX_LOOKED_UP)
   const docs = best.map((hit) => hit.doc)
   for (const { term, name, weight } of common) {
     const containing = await index.containing(term, docs)
@@ -94,17 +95,17 @@ async function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, {
 }
 
 function addNeighbours(hits: Map<string, RankedMessage>): void {
-  const earned: [RankedMessage, number][] = []
+  const bonuses: [RankedMessage, number][] = []
   for (const hit of hits.values()) {
     if (hit.number === CARD_NUMBER) continue
-    const beside = [hit.number - 1, hit.number + 1].filter((number) => number > CARD_NUMBER)
-    const value = beside.reduce(
+    const neighbours = [hit.number - 1, hit.number + 1].filter((number) => number > CARD_NUMBER)
+    const value = neighbours.reduce(
       (sum, number) => sum + (hits.get(messageRefText({ ref: hit.ref, number }))?.score ?? 0),
       0,
     )
-    if (value > 0) earned.push([hit, RANK_WEIGHTS.neighbours * value])
+    if (value > 0) bonuses.push([hit, RANK_WEIGHTS.neighbours * value])
   }
-  for (const [hit, value] of earned) addPart(hit, "neighbours", value)
+  for (const [hit, value] of bonuses) addPart(hit, "neighbours", value)
 }
 
 /** Best first, then newest, then by name, so that two runs return the same order. */

@@ -15,7 +15,7 @@ export type RerankOptions = {
 export type RerankedRows<Row> = { rows: Row[]; reranked: boolean; degraded?: string }
 
 /** The number of best rows that a model reorders. */
-const TOP = 20
+const MAX_RERANKED = 20
 const MAX_CHARS = 2_000
 
 /**
@@ -27,25 +27,25 @@ export async function rerankTop<Row extends RankedConversation>(
   rows: Row[],
   { settings, timeoutMs, text }: RerankOptions,
 ): Promise<RerankedRows<Row>> {
-  const top = rows.slice(0, TOP)
+  const top = rows.slice(0, MAX_RERANKED)
   if (top.length < 2) return { rows, reranked: false }
-  const stop = AbortSignal.timeout(timeoutMs)
+  const timeout = AbortSignal.timeout(timeoutMs)
   try {
     const reranker = openReranker(settings())
     const texts: string[] = []
     for (const row of top) texts.push(await bestMessageText(store, row))
-    const judged = await reranker.rerank(text, texts, { signal: stop })
+    const judgements = await reranker.rerank(text, texts, { signal: timeout })
     // Sorting is stable: rows with equal judgements keep their order.
-    const order = top.map((row, i) => ({ row, judged: judged[i]! })).sort((a, b) => b.judged - a.judged)
-    const placed = order.map(({ row }, place) => withScore(row, top[place]!.score))
-    return { rows: [...placed, ...rows.slice(TOP)], reranked: true }
+    const order = top.map((row, i) => ({ row, judgement: judgements[i]! })).sort((a, b) => b.judgement - a.judgement)
+    const reordered = order.map(({ row }, place) => withScore(row, top[place]!.score))
+    return { rows: [...reordered, ...rows.slice(MAX_RERANKED)], reranked: true }
   } catch (error) {
     if (!isDexError(error)) throw error
-    const late = `The reranking server did not answer within ${timeoutMs} ms (rerank.timeout_ms).`
+    const timeoutMessage = `The reranking server did not answer within ${timeoutMs} ms (rerank.timeout_ms).`
     return {
       rows,
       reranked: false,
-      degraded: `${stop.aborted ? late : error.message} The results keep their order.`,
+      degraded: `${timeout.aborted ? timeoutMessage : error.message} The results keep their order.`,
     }
   }
 }

@@ -9,7 +9,7 @@ import type { Scope } from "./scope.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
 
 /** The longest time that a search without an index may take, in milliseconds. The answer says how much was read. */
-const TIME_MS = 3_000
+const MAX_TIME_MS = 3_000
 const PAGE = 50
 
 /** Reads the history, newest first, if there is no index. This is slower, and the outcome says so. */
@@ -19,15 +19,15 @@ export async function scanHistory(
   input: SearchInput,
   filters: Scope["filters"],
 ): Promise<Pick<SearchOutcome, "hits" | "total" | "total_is_at_least" | "matched" | "mode" | "scanned">> {
-  const deadline = Date.now() + TIME_MS
+  const deadline = Date.now() + MAX_TIME_MS
   const words = query.words.map((word) => word.toLowerCase())
-  const only = filters.conversations && new Set(filters.conversations.map(formatRef))
+  const wantedRefs = filters.conversations && new Set(filters.conversations.map(formatRef))
   const phrases = query.required.map(({ words: phrase }) => phrase)
-  const without = query.without.map((word) => word.toLowerCase())
+  const excludedWords = query.without.map((word) => word.toLowerCase())
   const hits: ScannedHit[] = []
   let total = 0
   let scanned = 0
-  let of = 0
+  let listed = 0
   let complete = false
   for (let offset = 0; Date.now() < deadline; offset += PAGE) {
     const page = await store.list({
@@ -40,7 +40,7 @@ export async function scanHistory(
       kinds: input.kinds,
       inside: input.inside,
     })
-    of = page.total
+    listed = page.total
     if (page.rows.length === 0) {
       complete = true
       break
@@ -48,7 +48,7 @@ export async function scanHistory(
     for (const row of page.rows) {
       if (Date.now() > deadline) break
       scanned++
-      if (only && !only.has(formatRef(row.ref))) continue
+      if (wantedRefs && !wantedRefs.has(formatRef(row.ref))) continue
       let best: { message: StoredMessage; text: string } | undefined
       let count = 0
       for (const message of await store.messages(row.ref)) {
@@ -56,7 +56,7 @@ export async function scanHistory(
         const text = messageText(message, "full")
         const lower = text.toLowerCase()
         const contains = (word: string) => lower.includes(word)
-        if (!words.every(contains) || !phrases.every(contains) || without.some(contains)) continue
+        if (!words.every(contains) || !phrases.every(contains) || excludedWords.some(contains)) continue
         count++
         best ??= { message, text }
       }
@@ -68,7 +68,7 @@ export async function scanHistory(
   }
   const rows = input.prose ? await foldedRows(store, hits, input, filters) : hits
   const shown = rows.slice(input.offset, input.offset + input.limit)
-  const looks = matchTexts(
+  const textMatches = matchTexts(
     shown.map((hit) => hit.text),
     [...query.terms, ...query.required],
     query.words,
@@ -83,12 +83,12 @@ export async function scanHistory(
     ),
   )
   return {
-    hits: shown.map(({ text: _, ...hit }, i) => ({ ...hit, snippet: (passages[i] || looks[i]!).snippet })),
+    hits: shown.map(({ text: _, ...hit }, i) => ({ ...hit, snippet: (passages[i] || textMatches[i]!).snippet })),
     total,
     total_is_at_least: !complete,
     matched: "all",
     mode: "scan",
-    scanned: { conversations: scanned, of },
+    scanned: { conversations: scanned, of: listed },
   }
 }
 
@@ -101,11 +101,11 @@ async function foldedRows(
   { offset, limit, by }: SearchInput,
   filters: Scope["filters"],
 ): Promise<ScannedHit[]> {
-  const place = createRowFolding(store, filters)
+  const findRow = createRowFolding(store, filters)
   const rows = new Map<string, ScannedHit>()
   for (const hit of hits) {
     if (rows.size >= offset + limit) break
-    const { name, parent } = await place(hit.row)
+    const { name, parent } = await findRow(hit.row)
     const key = by === "message" ? formatRef(hit.row.ref) : name
     const leader = rows.get(key)
     if (leader) leader.more += 1 + hit.more
@@ -117,8 +117,8 @@ async function foldedRows(
 function isOutside(message: StoredMessage, endedAt: number | undefined, input: SearchInput): boolean {
   const { from, to, roles, tools } = input
   if (roles && !roles.includes(message.role)) return true
-  const used = message.parts.flatMap((part) => ("tool" in part && part.tool ? [part.tool.toLowerCase()] : []))
-  if (tools && !tools.some((tool) => used.includes(tool.toLowerCase()))) return true
+  const usedTools = message.parts.flatMap((part) => ("tool" in part && part.tool ? [part.tool.toLowerCase()] : []))
+  if (tools && !tools.some((tool) => usedTools.includes(tool.toLowerCase()))) return true
   const at = message.at ?? endedAt
   if (at === undefined) return from !== undefined || to !== undefined
   return (from !== undefined && at < from) || (to !== undefined && at > to)

@@ -31,7 +31,7 @@ export type Filters = {
 export type Scope = {
   /** Can match nothing if a list of projects or conversations is empty. */
   filters: Omit<IndexFilter, "match">
-  /** The filters of what would also match, but is in private projects. Undefined if there can be nothing. */
+  /** The filters for matches in private projects. Undefined if there can be none. */
   hidden?: Omit<IndexFilter, "match">
 }
 
@@ -62,7 +62,7 @@ export async function scopeOf(
   if (input.conversation) chosen.push([input.conversation])
   if (input.file !== undefined) chosen.push(await store.touching(input.file))
   if (input.model !== undefined) chosen.push(await store.usingModel(input.model))
-  const conversations = chosen.length > 0 ? inAll(chosen) : undefined
+  const conversations = chosen.length > 0 ? intersectRefs(chosen) : undefined
   const scope =
     hiddenProjects.length === 0
       ? { filters: { ...filters, ...(conversations && { conversations }) } }
@@ -71,26 +71,26 @@ export async function scopeOf(
 }
 
 /**
- * Separates what is in private projects, so that an answer does not depend on it: a name that only a private project has must be
- * like one that nothing has.
+ * Separates what is in private projects, so that an answer does not depend on it: a name that occurs only in a private project
+ * must give the same answer as a name that does not exist.
  */
 async function splitByPrivacy(
   store: HistoryReader,
   filters: Scope["filters"],
-  { hiddenProjects, isWanted, conversations }: HiddenParts,
+  { hiddenProjects, isWanted, conversations }: PrivacySplitInput,
 ): Promise<Scope> {
   const projects = hiddenProjects.filter(isWanted)
   const visible = { ...filters, excludedProjects: hiddenProjects }
   if (!conversations) return { filters: visible, ...(projects.length > 0 && { hidden: { ...filters, projects } }) }
   const names = new Set((await store.conversationsIn(hiddenProjects)).map(formatRef))
-  const [own, others] = [false, true].map((isHidden) =>
+  const [visibleRefs, hiddenRefs] = [false, true].map((isHidden) =>
     conversations.filter((ref) => names.has(formatRef(ref)) === isHidden),
   )
-  const hidden = { ...filters, projects, conversations: others! }
-  return { filters: { ...visible, conversations: own! }, ...(canMatch(hidden) && { hidden }) }
+  const hidden = { ...filters, projects, conversations: hiddenRefs! }
+  return { filters: { ...visible, conversations: visibleRefs! }, ...(canMatch(hidden) && { hidden }) }
 }
 
-type HiddenParts = {
+type PrivacySplitInput = {
   hiddenProjects: string[]
   isWanted: (path: string) => boolean
   conversations: Ref[] | undefined
@@ -146,8 +146,8 @@ function documentsOf(known: Collection[], { among, collections, noGlobal, inside
   if (among === "history") return known.length > 0 ? { excludedKinds: ["document"] } : {}
   const only: Partial<IndexFilter> = among === "docs" || collections ? { kinds: ["document"] } : {}
   if (collections) return { ...only, collections }
-  const elsewhere = known.filter((collection) => !isSearchedByDefault(collection, { noGlobal, inside }))
-  return { ...only, ...(elsewhere.length > 0 && { excludedCollections: elsewhere.map(({ name }) => name) }) }
+  const unsearched = known.filter((collection) => !isSearchedByDefault(collection, { noGlobal, inside }))
+  return { ...only, ...(unsearched.length > 0 && { excludedCollections: unsearched.map(({ name }) => name) }) }
 }
 
 /** Whether this collection is searched without being named. */
@@ -159,7 +159,7 @@ export function isSearchedByDefault(
   return inside !== undefined && isSamePath(project, inside)
 }
 
-function inAll([first = [], ...others]: Ref[][]): Ref[] {
+function intersectRefs([first = [], ...others]: Ref[][]): Ref[] {
   const names = others.map((refs) => new Set(refs.map(formatRef)))
   return first.filter((ref) => names.every((set) => set.has(formatRef(ref))))
 }

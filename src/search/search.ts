@@ -196,17 +196,17 @@ async function allRows(
   const { messages, conversations } = hybrid?.fused ?? lexical
   const rows: Row[] =
     input.by === "message"
-      ? messages.filter((hit) => hit.number > 0).map(alone)
+      ? messages.filter((hit) => hit.number > 0).map(rowOf)
       : await addTitleScores(store, conversations, query, wordWeights)
   const degraded = [...(hybrid?.degraded ?? [])]
   if (!rerank) return { hybrid, rows, reranked: false, degraded }
-  const again = await (await import("./rerank.ts")).rerankTop(store, rows, rerank)
-  if (again.degraded !== undefined) degraded.push(again.degraded)
-  return { hybrid, rows: again.rows, reranked: again.reranked, degraded }
+  const reranking = await (await import("./rerank.ts")).rerankTop(store, rows, rerank)
+  if (reranking.degraded !== undefined) degraded.push(reranking.degraded)
+  return { hybrid, rows: reranking.rows, reranked: reranking.reranked, degraded }
 }
 
-/** The number of best rows to read. */
-const COVERED_BY = 10
+/** The number of best rows that are read to compute the coverage. */
+const MAX_ROWS_FOR_COVERAGE = 10
 
 /** The share of the query that the best conversations contain, from 0 to 1. */
 export async function coverageOfBest(
@@ -215,17 +215,17 @@ export async function coverageOfBest(
   { conversations }: Pick<Ranking, "conversations">,
   query: Query,
 ): Promise<number> {
-  const { looks } = await readRows(store, conversations.slice(0, 2 * COVERED_BY), {
+  const { textMatches } = await readRows(store, conversations.slice(0, 2 * MAX_ROWS_FOR_COVERAGE), {
     query,
-    limit: COVERED_BY,
+    limit: MAX_ROWS_FOR_COVERAGE,
     offset: 0,
     by: "conversation",
   })
   const weights = await wordWeights(index, query)
-  return looks.reduce((most, { contains }) => Math.max(most, coverage(weights, contains)), 0)
+  return textMatches.reduce((most, { contains }) => Math.max(most, coverage(weights, contains)), 0)
 }
 
-function alone(message: RankedMessage & Partial<RankEvidence>): Row {
+function rowOf(message: RankedMessage & Partial<RankEvidence>): Row {
   const { ref, score, parts, number: _, at: __, ...evidence } = message
   return { ref, score, parts, best: message, others: [], ...evidence }
 }
@@ -254,26 +254,28 @@ async function present(
   weights: readonly number[],
   isNear: boolean,
 ) {
-  const place = input.prose ? createRowFolding(store, filters) : undefined
-  const shown = await readRows(store, rows, input, place)
-  const { looks, read, skipped } = shown
+  const findSharedRow = input.prose ? createRowFolding(store, filters) : undefined
+  const shown = await readRows(store, rows, input, findSharedRow)
+  const { textMatches, read, skipped } = shown
   const bestOf = (some: TextMatch[]) =>
     some.reduce((most, { contains }) => Math.max(most, coverageOfRarest(weights, contains)), 0)
-  let best = bestOf(looks)
+  let best = bestOf(textMatches)
   // A shared row shows only its best message, but all of its messages count in deciding whether anything was found.
-  if (isBelowFloor(input.query, best)) best = Math.max(best, bestOf(await shown.looksOfFolded()))
-  const matched = looks.some(({ contains }) => contains.every(Boolean)) ? ("all" as const) : ("some" as const)
-  const done = { silent: false, matched, coverage: best }
+  if (isBelowFloor(input.query, best)) best = Math.max(best, bestOf(await shown.matchFoldedRows()))
+  const matched = textMatches.some(({ contains }) => contains.every(Boolean)) ? ("all" as const) : ("some" as const)
+  const common = { silent: false, matched, coverage: best }
   if (read.length === 0 || !isBelowFloor(input.query, best))
-    return { ...done, hits: await hitsOf(store, index, shown, input, weights), skipped }
-  const kept = isNear ? rows.filter((row) => row.rank_source !== "lexical") : []
-  const weak = rows.filter((row) => !kept.includes(row)).map((row) => ({ ...toSkipped(row), reason: "floor" as const }))
-  if (kept.length === 0) return { ...done, hits: [], skipped: weak, silent: true, matched: "some" as const }
-  const near = await readRows(store, kept, input, place)
+    return { ...common, hits: await hitsOf(store, index, shown, input, weights), skipped }
+  const nearRows = isNear ? rows.filter((row) => row.rank_source !== "lexical") : []
+  const weakHits = rows
+    .filter((row) => !nearRows.includes(row))
+    .map((row) => ({ ...toSkipped(row), reason: "floor" as const }))
+  if (nearRows.length === 0) return { ...common, hits: [], skipped: weakHits, silent: true, matched: "some" as const }
+  const near = await readRows(store, nearRows, input, findSharedRow)
   return {
-    ...done,
+    ...common,
     hits: await hitsOf(store, index, near, input, weights),
-    skipped: [...near.skipped, ...weak],
+    skipped: [...near.skipped, ...weakHits],
     matched: "some" as const,
   }
 }
@@ -285,7 +287,7 @@ type ReadRows = Awaited<ReturnType<typeof readRows>>
 async function hitsOf(
   store: HistoryReader,
   index: SearchIndex,
-  { read, looks }: ReadRows,
+  { read, textMatches }: ReadRows,
   { offset, query, tools, prose = false }: SearchInput,
   weights: readonly number[],
 ): Promise<SearchHit[]> {
@@ -294,17 +296,18 @@ async function hitsOf(
     if (i < offset) continue
     // A document shows the section that was found. A conversation may show any of its messages.
     const numbers = hit.row.kind === "document" ? [] : matches
-    const { snippet, contains } = looks[i]!
-    const all = { ref: hit.row.ref, numbers, worth: coverage(weights, contains) }
-    // With a filter by tool, show the tool's call.
+    const { snippet, contains } = textMatches[i]!
+    const otherMatches = { ref: hit.row.ref, numbers, worth: coverage(weights, contains) }
+    // With a filter by tool, the tool's call is shown, not prose.
     const isProse = prose && tools === undefined
-    const passage = isProse && hit.message && (await findPassage(store, index, hit.message, all, { query, weights }))
-    hits.push({ ...hit, snippet, ...(passage && shownAs(passage)) })
+    const passage =
+      isProse && hit.message && (await findPassage(store, index, hit.message, otherMatches, { query, weights }))
+    hits.push({ ...hit, snippet, ...(passage && passageFields(passage)) })
   }
   return hits
 }
 
-function shownAs({ number, message, snippet }: ShownPassage): ShownPassage {
+function passageFields({ number, message, snippet }: ShownPassage): ShownPassage {
   return { number, message, snippet }
 }
 
@@ -312,7 +315,7 @@ async function readRows(
   store: HistoryReader,
   rows: Row[],
   { query, limit, offset, by }: Pick<SearchInput, "query" | "limit" | "offset" | "by">,
-  place?: ReturnType<typeof createRowFolding>,
+  findSharedRow?: ReturnType<typeof createRowFolding>,
 ) {
   const texts = new Set<string>()
   const read: ReadRow[] = []
@@ -327,8 +330,8 @@ async function readRows(
     }
     const conversation = await store.conversation(row.ref)
     if (!conversation) continue // forgotten since it was indexed
-    const placed = await place?.(conversation)
-    const leader = placed && by === "conversation" ? leaders.get(placed.name) : undefined
+    const sharedRow = await findSharedRow?.(conversation)
+    const leader = sharedRow && by === "conversation" ? leaders.get(sharedRow.name) : undefined
     if (leader) {
       leader.hit.more += 1 + row.others.length
       folded.push(row)
@@ -342,27 +345,27 @@ async function readRows(
       continue
     }
     texts.add(found.text)
-    if (placed?.parent) found.hit.parent = placed.parent
+    if (sharedRow?.parent) found.hit.parent = sharedRow.parent
     read.push(found)
-    if (placed) leaders.set(placed.name, found)
+    if (sharedRow) leaders.set(sharedRow.name, found)
   }
-  const lookAt = (found: ReadRow[]) =>
+  const matchRows = (found: ReadRow[]) =>
     matchTexts(
       found.map(({ text }) => text),
       [...query.terms, ...query.required],
       query.words,
       query.required,
     )
-  const looksOfFolded = async () => {
+  const matchFoldedRows = async () => {
     const others = await Promise.all(
       folded.map(async (row) => {
         const conversation = await store.conversation(row.ref)
         return conversation && (await readBest(store, row, conversation))
       }),
     )
-    return lookAt(others.filter((found) => found !== undefined))
+    return matchRows(others.filter((found) => found !== undefined))
   }
-  return { read, looks: lookAt(read), looksOfFolded, skipped }
+  return { read, textMatches: matchRows(read), matchFoldedRows, skipped }
 }
 
 function toSkipped({ ref, best, score }: RankedConversation): Omit<SkippedHit, "reason"> {

@@ -47,12 +47,12 @@ const MAX_WORDS = 12
  */
 const EXCERPT_CHARS = 3_000
 /** The most messages that are cached in memory. */
-const MAX_READ = 500
+const MAX_CACHED_MESSAGES = 500
 /** The number of titles that are searched if there is no index. */
 const MAX_TITLES = 1_000
 const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
 /** The fewest letters of an unfinished hash that are looked up in the index. */
-const MIN_BEGINNING = 4
+const MIN_HASH_LETTERS = 4
 
 /**
  * A cache of rows that were read for earlier keystrokes, most of which are needed again. The caller discards it when the history
@@ -62,22 +62,22 @@ export type TypedSearchCache = Map<string, ReadHit>
 type ReadHit = { row: ConversationRow; text: string | undefined }
 
 /** Returns one row per conversation. Matches in titles or prompts come first, then all others, each newest first. */
-export async function searchAsTyped(
+export async function searchAsYouType(
   store: HistoryReader,
   index: SearchIndex | undefined,
   query: TypedQuery,
-  read: TypedSearchCache = new Map(),
+  cache: TypedSearchCache = new Map(),
 ): Promise<TypedRow[]> {
   const words = wordsOf(query.text)
-  if (words.length === 0) return (await listed(store, query, query.limit)).map((row) => rowOf(row))
-  if (!index) return byTitle(store, query, words)
+  if (words.length === 0) return (await listRows(store, query, query.limit)).map((row) => rowOf(row))
+  if (!index) return findByTitle(store, query, words)
   try {
-    const rows = await found(store, index, query, words, read)
+    const rows = await findRows(store, index, query, words, cache)
     // Every word may be an unfinished word of a title.
-    return rows.length > 0 ? rows : byTitle(store, query, words)
+    return rows.length > 0 ? rows : findByTitle(store, query, words)
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
-    return byTitle(store, query, words) // the next sync rebuilds the index
+    return findByTitle(store, query, words) // the next sync rebuilds the index
   }
 }
 
@@ -85,12 +85,12 @@ function wordsOf(text: string): string[] {
   return (text.toLowerCase().match(WORD) ?? []).slice(0, MAX_WORDS)
 }
 
-async function found(
+async function findRows(
   store: HistoryReader,
   index: SearchIndex,
   query: TypedQuery,
   words: string[],
-  read: TypedSearchCache,
+  cache: TypedSearchCache,
 ): Promise<TypedRow[]> {
   const { sources, project, after, inside } = query
   const scope = await scopeOf(store, {
@@ -108,9 +108,9 @@ async function found(
   const known = new Set(prompts.map(({ ref }) => formatRef(ref)))
   const others = prompts.length < limit ? await index.newest(lookup) : []
   const rest = others.filter(({ ref }) => !known.has(formatRef(ref))).slice(0, limit - prompts.length)
-  const open = withoutHidden(store, scope.filters)
-  const hits = await Promise.all([prompts, rest].map((list) => readHits(open, list, read)))
-  return shown(hits, all.flat(), words)
+  const visibleStore = withoutHidden(store, scope.filters)
+  const hits = await Promise.all([prompts, rest].map((list) => readHits(visibleStore, list, cache)))
+  return toRows(hits, all.flat(), words)
 }
 
 /** Returns a term for every finished word, and the possible completions of the last one. */
@@ -118,22 +118,22 @@ async function termsOf(index: SearchIndex, text: string, words: string[]): Promi
   const finished = words.map((word): Term[] => [{ words: word }])
   const last = words.at(-1)!
   if (!text.toLowerCase().endsWith(last)) return finished
-  return [...finished.slice(0, -1), [{ words: last }, ...(await endings(index, last))]]
+  return [...finished.slice(0, -1), [{ words: last }, ...(await completionTerms(index, last))]]
 }
 
-async function endings(index: SearchIndex, last: string): Promise<Term[]> {
-  if (!/^\p{L}+$/u.test(last)) return last.length < MIN_BEGINNING ? [] : [{ words: last, prefix: true }]
+async function completionTerms(index: SearchIndex, last: string): Promise<Term[]> {
+  if (!/^\p{L}+$/u.test(last)) return last.length < MIN_HASH_LETTERS ? [] : [{ words: last, prefix: true }]
   return (await index.words(last, MAX_ENDINGS)).map(({ word }) => ({ words: word }))
 }
 
 /** Skips conversations that were forgotten since they were indexed. */
-async function readHits(store: HistoryReader, hits: NewestHit[], read: TypedSearchCache): Promise<ReadHit[]> {
-  if (read.size > MAX_READ) read.clear()
+async function readHits(store: HistoryReader, hits: NewestHit[], cache: TypedSearchCache): Promise<ReadHit[]> {
+  if (cache.size > MAX_CACHED_MESSAGES) cache.clear()
   const found = await Promise.all(
     hits.map(async ({ ref, number }) => {
       const name = `${formatRef(ref)}#${number}`
-      const hit = read.get(name) ?? (await readHit(store, ref, number))
-      if (hit) read.set(name, hit)
+      const hit = cache.get(name) ?? (await readHit(store, ref, number))
+      if (hit) cache.set(name, hit)
       return hit
     }),
   )
@@ -147,14 +147,14 @@ async function readHit(store: HistoryReader, ref: Ref, number: number): Promise<
   return { row, text: message && messageText(message, "full") }
 }
 
-function shown(lists: ReadHit[][], terms: Term[], words: string[]): TypedRow[] {
+function toRows(lists: ReadHit[][], terms: Term[], words: string[]): TypedRow[] {
   const hits = lists.flat()
-  const looks = matchTexts(
+  const textMatches = matchTexts(
     hits.map(({ text }) => excerptOf(text ?? "", words)),
     terms,
     words,
   )
-  return hits.map(({ row, text }, i) => rowOf(row, text === undefined ? undefined : looks[i]!.snippet))
+  return hits.map(({ row, text }, i) => rowOf(row, text === undefined ? undefined : textMatches[i]!.snippet))
 }
 
 /** Cuts the part of a long text around the word that is being typed, if the text contains it literally. */
@@ -168,8 +168,8 @@ function excerptOf(text: string, words: string[]): string {
   return text.slice(start, start + EXCERPT_CHARS)
 }
 
-async function byTitle(store: HistoryReader, query: TypedQuery, words: string[]): Promise<TypedRow[]> {
-  const rows = await listed(store, query, MAX_TITLES)
+async function findByTitle(store: HistoryReader, query: TypedQuery, words: string[]): Promise<TypedRow[]> {
+  const rows = await listRows(store, query, MAX_TITLES)
   const hasAll = (title: string) => words.every((word) => title.includes(word))
   return rows
     .filter((row) => hasAll(row.title?.text.toLowerCase() ?? ""))
@@ -177,7 +177,7 @@ async function byTitle(store: HistoryReader, query: TypedQuery, words: string[])
     .map((row) => rowOf(row))
 }
 
-async function listed(store: HistoryReader, query: TypedQuery, limit: number): Promise<ConversationRow[]> {
+async function listRows(store: HistoryReader, query: TypedQuery, limit: number): Promise<ConversationRow[]> {
   const { sources, project, after, inside } = query
   const filters = {
     kinds: LISTED_KINDS,

@@ -8,10 +8,10 @@ const UNLABELLED_RELEVANCE = 0.1
 
 /** How likely an item is to be used. All kinds share one scale, because all are fitted to what was used. */
 export function relevanceOf(kind: ItemKind, features: Record<string, number>, weights: RelevanceWeights): number {
-  const own = weights[kind]
-  if (!own) return UNLABELLED_RELEVANCE
-  let odds = own.bias ?? 0
-  for (const [name, value] of Object.entries(features)) odds += (own[name] ?? 0) * value
+  const kindWeights = weights[kind]
+  if (!kindWeights) return UNLABELLED_RELEVANCE
+  let odds = kindWeights.bias ?? 0
+  for (const [name, value] of Object.entries(features)) odds += (kindWeights[name] ?? 0) * value
   return 1 / (1 + Math.exp(-odds))
 }
 

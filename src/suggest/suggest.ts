@@ -47,7 +47,7 @@ export const MAX_SUGGESTED_TOKENS = 500
 /** How many places are reserved for news: what happened since somebody last looked. */
 const MAX_NEWS = 2
 
-/** The few items that matter now, likeliest to be used first; may be empty. */
+/** The few items that matter now: news first, then the others, likeliest to be used first. May be empty. */
 export function suggestItems(sources: Sources, moment: Moment, session: Session, options: SuggestOptions): Item[] {
   const items = candidatesFor(sources, moment, session, options.kinds)
     .map((candidate) => itemOf(candidate, options))
@@ -60,7 +60,7 @@ export function suggestItems(sources: Sources, moment: Moment, session: Session,
 
 const MIN_ALIKE_SHARE = 0.6
 
-/** The items without decisions that were repeated in similar words: each is shown once, in its most relevant form. */
+/** Removes decisions that say the same as a more relevant one in similar words. */
 function withoutRepeats(items: Item[]): Item[] {
   const shown: Set<string>[] = []
   return items.filter(({ kind, summary }) => {
@@ -87,10 +87,10 @@ export function candidatesFor(
   const here = withRelativeFile(moment, sources.knowledge)
   if (!here) return []
   const about = withPrompt(sources.knowledge, here)
-  const isOn = (kind: ItemKind) => kinds?.has(kind) ?? true
-  const found = FINDERS.filter(([kind]) => isOn(kind))
+  const isEnabled = (kind: ItemKind) => kinds?.has(kind) ?? true
+  const found = FINDERS.filter(([kind]) => isEnabled(kind))
     .flatMap(([, find]) => find(sources, about, session))
-    .filter(({ kind }) => isOn(kind))
+    .filter(({ kind }) => isEnabled(kind))
   const keys = new Set(session.seen)
   return found.filter(({ key }) => {
     if (keys.has(key)) return false
@@ -116,15 +116,15 @@ function itemOf({ names: _, ...candidate }: Candidate, { weights, learned = {} }
 }
 
 function withinTokens(items: Item[], most: number): Item[] {
-  const kept: Item[] = []
+  const chosen: Item[] = []
   let tokens = 0
   for (const item of items) {
-    if (kept.length === most) break
+    if (chosen.length === most) break
     if (tokens + item.estimated_tokens > MAX_SUGGESTED_TOKENS) continue
     tokens += item.estimated_tokens
-    kept.push(item)
+    chosen.push(item)
   }
-  return kept
+  return chosen
 }
 
 const MAX_CHARS = 20_000

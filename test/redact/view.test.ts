@@ -8,7 +8,7 @@ import { FAMILIES, random } from "./secrets.ts"
 
 const WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 const ESC = "\u001b"
-const seenView = (text: string) => viewOf(text, hintsOf(text).wide)
+const seenView = (text: string) => viewOf(text, hintsOf(text).hasWideCharacters)
 const value = random(5).of(WORD, 40)
 const token = `${"gh"}p_${random(6).of(WORD, 36)}`
 

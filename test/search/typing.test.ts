@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { searchAsTyped, type TypedQuery, type TypedSearchCache } from "../../src/search/typing.ts"
+import { searchAsYouType, type TypedQuery, type TypedSearchCache } from "../../src/search/typing.ts"
 import type { ConversationWrite } from "../../src/store/history/store.ts"
 import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { newHistory } from "../support/indexed.ts"
@@ -21,7 +21,7 @@ async function world(talks: Talk[]) {
   }
   await index.follow(store)
   const typed = (text: string, more: Partial<TypedQuery> = {}) =>
-    searchAsTyped(store, index, { text, limit: 20, ...more })
+    searchAsYouType(store, index, { text, limit: 20, ...more })
   const ids = async (text: string, more: Partial<TypedQuery> = {}) =>
     (await typed(text, more)).map(({ ref }) => ref.id).join(" ")
   return { store, index, typed, ids }
@@ -99,7 +99,7 @@ test("without an index, titles are searched", async () => {
     { id: "a", user: "x", more: { title: { text: "Wingman reviews commits", from: "agent" } } },
     { id: "b", user: "y", more: { title: { text: "Other things", from: "agent" } } },
   ])
-  const rows = await searchAsTyped(store, undefined, { text: "wing rev", limit: 20 })
+  const rows = await searchAsYouType(store, undefined, { text: "wing rev", limit: 20 })
   expect(rows.map(({ ref }) => ref.id)).toEqual(["a"])
 })
 
@@ -115,9 +115,9 @@ test("a ticket and a hash are found while they are typed", async () => {
 test("rows that were read for an earlier key are reused, and forgotten conversations are not shown", async () => {
   const { store, index, ids } = await world(TALKS)
   const read: TypedSearchCache = new Map()
-  const rows = await searchAsTyped(store, index, { text: "confi", limit: 20 }, read)
+  const rows = await searchAsYouType(store, index, { text: "confi", limit: 20 }, read)
   expect(read.size).toBe(3)
-  expect(await searchAsTyped(store, index, { text: "confi", limit: 20 }, read)).toEqual(rows)
+  expect(await searchAsYouType(store, index, { text: "confi", limit: 20 }, read)).toEqual(rows)
   await store.forget([{ source: "claude_code", id: "new" }])
   expect(await ids("confi")).toBe("old agent") // the index is not updated yet
 })

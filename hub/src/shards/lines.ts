@@ -1,5 +1,5 @@
 import { dirname, join } from "node:path"
-import type { LineRows } from "../../../src/learn/blame/facts.ts"
+import type { LineQueries } from "../../../src/learn/blame/facts.ts"
 import { learn } from "../../../src/learn/learn.ts"
 import type { HistoryReader } from "../../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge, readKnowledge } from "../../../src/store/knowledge/knowledge.ts"
@@ -40,13 +40,18 @@ export function readShardLines(indexFile: string): Knowledge | undefined {
   return readKnowledge(linesFile(indexFile), BUSY_MS)
 }
 
-const NO_LINES: LineRows = { lineWorkers: () => [], lineFiles: () => [], editsOfFiles: () => [], ranCommits: () => [] }
+const NO_LINES: LineQueries = {
+  lineWorkers: () => [],
+  lineFiles: () => [],
+  editsOfFiles: () => [],
+  ranCommits: () => [],
+}
 
 /**
  * The first access check: limits a shard's lines to those from the conversations in `names` (their names in the feed). Without
  * `names`, nothing is limited.
  */
-export function limitLines(knowledge: Knowledge | undefined, names: ReadonlySet<string> | undefined): LineRows {
+export function limitLines(knowledge: Knowledge | undefined, names: ReadonlySet<string> | undefined): LineQueries {
   if (!knowledge) return NO_LINES
   const { lines } = knowledge
   if (!names) return lines

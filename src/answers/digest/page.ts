@@ -28,7 +28,7 @@ export function factsPage(projects: ProjectFacts[]): string[] {
       facts.commits.map(({ hash, subject, ref }) => `- ${safeLine(hash)} ${safeLine(subject)} (${safeLine(ref)})`),
     ),
     ...section(
-      `Files changed: ${facts.files_total}${facts.plan_files > 0 ? `, and ${facts.plan_files} of agents' own plans` : ""}`,
+      `Files changed: ${facts.files_total}${facts.plan_files > 0 ? ` (plus ${many(facts.plan_files, "plan file")} that agents wrote for themselves)` : ""}`,
       facts.files.map(({ path, added, removed }) => `- ${safeLine(path)} +${added} -${removed}`),
       facts.files_total,
     ),

@@ -229,7 +229,7 @@ export function createTokenBudget(model: Model, limit: number | undefined, answe
   return {
     spent,
     refusal: (question) =>
-      `the next request may need ${neededFor(question)} tokens, and of ${limit} tokens ${spent()} were spent`,
+      `the next request may need ${neededFor(question)} tokens, and ${spent()} of ${limit} tokens are already spent`,
     reserve(question) {
       const needed = neededFor(question)
       if (limit !== undefined && spent() + reserved + needed > limit) return undefined

@@ -191,8 +191,8 @@ function progressReporter(dex: Dex, batches: Batch[], tokenBudget: TokenBudget):
 }
 
 /**
- * Merges the batches' results with one question, in order, as long as they fit into `room` characters. Results that do not fit or
- * could not be merged are appended, so nothing is lost.
+ * Merges the batches' results with one question, in order, as long as they fit into `maxMergeChars` characters. Results that do
+ * not fit or could not be merged are appended, so nothing is lost.
  */
 async function mergeParts(
   mapRun: MapRun,

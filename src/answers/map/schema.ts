@@ -71,13 +71,13 @@ function parseSchema(value: unknown, path: string, file: string): Schema {
   if (unsupportedKey !== undefined)
     throw schemaError(
       file,
-      `${place} uses "${unsupportedKey}", which dex does not check there. It has: ${allowed.join(", ")}`,
+      `${place} uses "${unsupportedKey}", which dex does not check there. Allowed keywords: ${allowed.join(", ")}`,
     )
-  const undescribed = Array.isArray(required)
+  const undescribedName = Array.isArray(required)
     ? required.find((name) => !(isObject(properties) && Object.hasOwn(properties, String(name))))
     : undefined
-  if (undescribed !== undefined)
-    throw schemaError(file, `${place} requires "${undescribed}", which its properties do not describe`)
+  if (undescribedName !== undefined)
+    throw schemaError(file, `${place} requires "${undescribedName}", which its properties do not describe`)
   if (isObject(value.additionalProperties))
     throw schemaError(file, `${place} describes fields without names, which dex does not check`)
   const limits = Object.fromEntries(

@@ -5,7 +5,7 @@ import { formatRef, parseCompleteRef } from "../../core/ref.ts"
 import { readMessages } from "../../render/message-lines.ts"
 import type { Screen } from "../../render/screen.ts"
 import { many, projectName } from "../../render/words.ts"
-import { searchAsTyped, type TypedSearchCache } from "../../search/typing.ts"
+import { searchAsYouType, type TypedSearchCache } from "../../search/typing.ts"
 import type { ConversationRow, StoredMessage, Work } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { describeOtherKinds } from "../../tools/kinds.ts"
@@ -25,7 +25,7 @@ export async function findQuickRows(
   cache: TypedSearchCache,
 ): Promise<FoundRows> {
   if (text === "") return newestRows(dex, filter, limit)
-  const matches = await searchAsTyped(
+  const matches = await searchAsYouType(
     await dex.store(),
     await dex.index(),
     {

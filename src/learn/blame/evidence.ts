@@ -12,7 +12,7 @@ import { lineKey } from "./line-key.ts"
 
 /** Evidence that a conversation made a commit, each between 0 and about 1. The weights are in attribute-commit.ts. */
 export type CommitFeatures = {
-  /** The share of lines with any author that the conversation wrote last. A line with many authors counts less. */
+  /** Of the lines with a known author, the share that the conversation wrote last. A line with many authors counts less. */
   wrote: number
   /** The share of all added lines that the conversation wrote last. */
   wrote_of_commit: number
@@ -124,7 +124,7 @@ function readCommitFile(
     return editsOfLine
   })
   const removers = removed.map((text) => workersOf(editsUntil(index.removed.get(lineKey(text)), until)))
-  return { lineEdits: lineEdits, removers, editors: lastEditsUntil(index, until), lines }
+  return { lineEdits, removers, editors: lastEditsUntil(index, until), lines }
 }
 
 /** Returns each conversation once. Most lines have one author or none. */
@@ -278,7 +278,7 @@ export function mayBeSameCommit(commit: NamedCommit, ran: { hash: string; subjec
 }
 
 /** How long after its last message a conversation still counts as running. */
-const ENDED_BEFORE_SECONDS = 10 * 60
+const MAX_PAUSE_SECONDS = 10 * 60
 
 /** Maps each conversation with a message in the last `maxSeconds` seconds to the age of its last message. */
 function activeWithin(workers: Worker[], second: number, maxSeconds: number): Map<Worker, number> {
@@ -304,7 +304,5 @@ function secondsSince({ activeSeconds }: Worker, second: number): number | undef
 
 /** Whether the conversation had begun by this time and had not ended more than a few minutes before. */
 function wasRunning({ activeSeconds }: Worker, second: number): boolean {
-  return (
-    activeSeconds.length > 0 && activeSeconds[0]! <= second && second <= activeSeconds.at(-1)! + ENDED_BEFORE_SECONDS
-  )
+  return activeSeconds.length > 0 && activeSeconds[0]! <= second && second <= activeSeconds.at(-1)! + MAX_PAUSE_SECONDS
 }

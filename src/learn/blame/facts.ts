@@ -34,9 +34,9 @@ export type BlameFacts = {
 }
 
 /** The queries of the knowledge about lines. */
-export type LineRows = Pick<Knowledge["lines"], "lineWorkers" | "lineFiles" | "editsOfFiles" | "ranCommits">
+export type LineQueries = Pick<Knowledge["lines"], "lineWorkers" | "lineFiles" | "editsOfFiles" | "ranCommits">
 
-export function blameFacts({ lines }: { lines: LineRows }, project: string): BlameFacts {
+export function blameFacts({ lines }: { lines: LineQueries }, project: string): BlameFacts {
   const rows = lines.lineWorkers(project)
   const byName = new Map(rows.map((row) => [`${row.source}\n${row.id}`, row]))
   const starterOf = (row: (typeof rows)[number], depth = 0): (typeof rows)[number] => {

@@ -1,7 +1,7 @@
 import { formatRef, refFrom } from "../../core/ref.ts"
 import type { LineEdit, LineWorker, RanCommit } from "../../store/knowledge/lines.ts"
 import { evidenceDeadline, MAX_SILENCE_SECONDS, mayBeSameCommit } from "./evidence.ts"
-import { baseNameOf, type LineRows } from "./facts.ts"
+import { baseNameOf, type LineQueries } from "./facts.ts"
 
 // A laptop's question to a team's hub about lines. The answer contains only the rows that matter for these commits. The code
 // stays on the laptop; only commits, times and paths are sent.
@@ -31,7 +31,7 @@ const MAX_BYTES = 8 << 20
 
 /** Answers a question about lines. `titlesOf` returns the conversations that may be shown, each with its title if it has one. */
 export async function answerLinesQuestion(
-  lines: LineRows,
+  lines: LineQueries,
   question: LinesQuestion,
   titlesOf: (workers: LineWorker[]) => Promise<Map<number, string | undefined>>,
 ): Promise<SentLines> {
@@ -76,7 +76,7 @@ export async function answerLinesQuestion(
 }
 
 /** Returns the edits of each path. If a path had none up to its time, includes those of files with the same name elsewhere. */
-function editsAbout(lines: LineRows, { project, paths }: LinesQuestion) {
+function editsAbout(lines: LineQueries, { project, paths }: LinesQuestion) {
   const files = lines.lineFiles(project)
   const byPath = Map.groupBy(files, ({ path }) => path)
   const byName = Map.groupBy(files, ({ path }) => baseNameOf(path))
@@ -145,7 +145,7 @@ export function decodeKeys(text: string): Uint32Array {
  * Combines this machine's lines with a team's. A conversation of this machine takes precedence over its copy on the hub. The
  * hub's numbers are made negative to keep them distinct.
  */
-export function mergeLines(local: LineRows, project: string, team: SentLines): LineRows {
+export function mergeLines(local: LineQueries, project: string, team: SentLines): LineQueries {
   const localWorkers = new Set(local.lineWorkers(project).map(({ source, id }) => `${source}\n${id}`))
   const workers = team.workers.filter(({ source, native_id }) => {
     const ref = refFrom(source, native_id)

@@ -11,13 +11,13 @@ const MAX_LINES = 20_000
 
 /**
  * Collects the lines that a conversation wrote into its project's files, the commits that it ran, and the times when it was
- * active. `below` maps a path into the project. Some agents date only the session; its edits then count as made at `startedAt`.
- * Pure.
+ * active. `toProjectPath` makes a path relative to the project, or returns undefined if the file is outside. Some agents date only
+ * the session; its edits then count as made at `startedAt`. Pure.
  */
 export function linesWrittenIn(
   messages: readonly StoredMessage[],
   belongsTo: string,
-  below: (path: string) => string | undefined,
+  toProjectPath: (path: string) => string | undefined,
   startedAt?: number,
 ): LinesWrite {
   const settledCallIds = settledCalls(messages)
@@ -32,7 +32,7 @@ export function linesWrittenIn(
     for (const effect of effects)
       if (effect.type === "commit") commits.push({ number, hash: effect.hash, subject: effect.subject, at })
     for (const part of parts)
-      for (const [path, editsOfPath] of Map.groupBy(editsOf(part, settledCallIds), (edit) => below(edit.path)))
+      for (const [path, editsOfPath] of Map.groupBy(editsOf(part, settledCallIds), (edit) => toProjectPath(edit.path)))
         if (path !== undefined) edits.push({ path, number, at, ...keysOf(editsOfPath) })
   }
   return {

@@ -136,10 +136,10 @@ export function isQuestion(text: string): boolean {
 export function isDecision(sentence: string): boolean {
   if (sentence.length > MAX_SENTENCE_CHARS) return false
   if (QUESTION.test(sentence)) return false
-  const stated = CUES.states.reduce((sum, [pattern, weight]) => sum + (pattern.test(sentence) ? weight : 0), 0)
-  if (stated === 0) return false
-  const supported = [CUES.supports, ...ANSWER_STARTS].filter((pattern) => pattern.test(sentence)).length
-  const score = stated + supported - (CUES.tasks.test(sentence) ? 3 : 0)
+  const statedWeight = CUES.states.reduce((sum, [pattern, weight]) => sum + (pattern.test(sentence) ? weight : 0), 0)
+  if (statedWeight === 0) return false
+  const supportCount = [CUES.supports, ...ANSWER_STARTS].filter((pattern) => pattern.test(sentence)).length
+  const score = statedWeight + supportCount - (CUES.tasks.test(sentence) ? 3 : 0)
   if (score < MIN_SCORE) return false
   const subjectSize = subjectOf(sentence).length
   return subjectSize >= MIN_SUBJECT || (subjectSize > 0 && score >= CLEAR_SCORE) || OPTION_CHOICE.test(sentence)

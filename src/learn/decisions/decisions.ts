@@ -141,7 +141,7 @@ export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
   )
 }
 
-/** The most breaking or reverting commits, newest first. */
+/** The maximum number of breaking or reverting commits. Only the newest ones count. */
 const MAX_COMMITS = 500
 
 /** Updates the decisions of a project's commits after its git history was read. */

@@ -23,8 +23,9 @@ export type Fix = {
   normalised: string
   /** The error lines about the edited files. `error` is the first of them, which is the most informative one. */
   lines: string[]
+  /** The number of the message in which the command failed. */
   failed_at: number
-  /** The run that succeeded. Undefined if the conversation ends without one. */
+  /** The number of the message in which it succeeded. Undefined if the conversation ends before that. */
   fixed_at?: number
   /** Edits after the failure and before the next run. Files that the output names come first. */
   edits: FixEdit[]

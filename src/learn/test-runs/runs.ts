@@ -87,12 +87,12 @@ function folderBelow(project: string, folder: string): string | undefined {
 
 function withPathInProject({ test, file, message }: FailedTest, { folder }: TestCommand, project: string): FailedTest {
   if (file === undefined) return { test, message }
-  const below = pathBelow(project, file) ?? file
+  const pathInProject = pathBelow(project, file) ?? file
   const folderInProject = folder === undefined ? "" : (folderBelow(project, folder) ?? "")
   const path =
-    folderInProject === "" || file.startsWith("/") || below.startsWith(`${folderInProject}/`)
-      ? below
-      : `${folderInProject}/${below}`
+    folderInProject === "" || file.startsWith("/") || pathInProject.startsWith(`${folderInProject}/`)
+      ? pathInProject
+      : `${folderInProject}/${pathInProject}`
   const name = test.startsWith(file) ? `${path}${test.slice(file.length)}` : test
   return { test: name, file: path, message }
 }

@@ -92,11 +92,11 @@ function suiteIn(kind: string): string | undefined {
 }
 
 function coversFile(run: KnownTestRun, { failure, run: before }: OpenFailure): boolean {
-  const below = (path: string, folder: string) => folder === "" || path === folder || path.startsWith(`${folder}/`)
+  const isBelow = (path: string, folder: string) => folder === "" || path === folder || path.startsWith(`${folder}/`)
   if (run.targets.length === 0 || run.targets.includes(""))
-    return run.folder === "" || before.folder === run.folder || below(failure.file ?? "", run.folder)
+    return run.folder === "" || before.folder === run.folder || isBelow(failure.file ?? "", run.folder)
   const targets = run.targets.map((target) => targetInProject(run, target))
-  const isCovered = (path: string) => targets.some((target) => below(path, target) || path.endsWith(`/${target}`))
+  const isCovered = (path: string) => targets.some((target) => isBelow(path, target) || path.endsWith(`/${target}`))
   if (failure.file?.includes("/") && isCovered(failure.file)) return true
   if (failure.file !== undefined && targets.some((target) => !/[./]/.test(target) && failure.file!.includes(target)))
     return true

@@ -5,8 +5,8 @@ export type Html = { readonly html: string }
 export type HtmlValue = Html | string | number | false | undefined | readonly HtmlValue[]
 
 /**
- * Builds HTML from a template. Inserted values are made visible and escaped, so that they are text between tags and in attributes
- * with double quotes. Only `Html` values are inserted unchanged.
+ * Builds HTML from a template. Only `Html` values are inserted unchanged. Other values are escaped and lose their hidden
+ * characters, so they are safe between tags and in attributes with double quotes.
  */
 export function html(strings: TemplateStringsArray, ...values: HtmlValue[]): Html {
   let text = strings[0]!

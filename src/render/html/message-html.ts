@@ -34,7 +34,7 @@ export type PageOptions = {
   /** Returns a link to the complete part. Without it, nothing is cut. */
   rest?(number: number, part: number): Html
   /** Content next to the head of a message, such as a link to it. */
-  beside?(number: number): Html
+  headExtra?(number: number): Html
 }
 
 /** The CSS class of each kind of speaker. An approved plan looks like a person's message, because it says what they want. */
@@ -53,7 +53,7 @@ export function messageHtml(message: PageMessage, options: PageOptions): Html | 
   const isSpoken = message.parts.some(
     (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
   )
-  const head = html`<header><b>${name}</b> <span class="facts">${message.facts.join(" · ")}</span>${options.beside?.(message.number)}</header>`
+  const head = html`<header><b>${name}</b> <span class="facts">${message.facts.join(" · ")}</span>${options.headExtra?.(message.number)}</header>`
   return html`<article class="message ${SPEAKER_CLASSES[kind]}${isSpoken ? "" : " quiet"}" id="m${message.number}" tabindex="-1">${head}${shownParts}</article>`
 }
 
@@ -205,7 +205,7 @@ function lookAfter(look: TextLook, codes: string): TextLook {
   return next
 }
 
-/** A change side by side, the old text on the left. Rows after the first `most` are only counted. */
+/** A change side by side, the old text on the left. Rows after the first `maxRows` are only counted. */
 export function diffHtml(hunks: readonly Hunk[], maxRows = Number.POSITIVE_INFINITY): Html {
   const rows = hunks.flatMap((hunk, i) => [
     ...(i > 0 ? [html`<tr class="gap"><td colspan="4">⋯</td></tr>`] : []),

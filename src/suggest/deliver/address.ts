@@ -24,17 +24,17 @@ export async function targetOf(
   if ("refused" in checked) return checked
   const { url, isAllowed } = checked
   const host = hostOf(url)
-  let found: { address: string }[]
+  let addresses: { address: string }[]
   try {
-    found = ipaddr.isValid(host) ? [{ address: host }] : await lookup(host)
+    addresses = ipaddr.isValid(host) ? [{ address: host }] : await lookup(host)
   } catch (error) {
     return { refused: `${host} cannot be found (${codeOf(error) || "no answer"})` }
   }
-  const [first] = found
+  const [first] = addresses
   if (!first) return { refused: `${host} has no address` }
   // If one of several addresses is private, it is an attack or a mistake, so nothing is sent.
-  const refused = isAllowed ? undefined : found.find(({ address }) => !isPublic(address))
-  return refused
+  const privateAddress = isAllowed ? undefined : addresses.find(({ address }) => !isPublic(address))
+  return privateAddress
     ? { refused: `${host} is not on the public internet. ${howToAllow(url)}` }
     : { url, address: first.address }
 }

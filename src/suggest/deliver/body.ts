@@ -13,7 +13,7 @@ const MAX_TEXT_LENGTH = 2_000
  * to them, and the project's name without its path.
  */
 export function webhookBody({ id, seq, subscription, moment, items }: StoredSuggestion): string {
-  for (let kept = items.length; ; kept--) {
+  for (let count = items.length; ; count--) {
     const { output } = withVisibleTexts({
       type: "suggestion.created",
       timestamp: new Date(moment.at).toISOString(),
@@ -24,7 +24,7 @@ export function webhookBody({ id, seq, subscription, moment, items }: StoredSugg
         project: basename(moment.project),
         event: moment.event,
         file: moment.file === undefined ? undefined : clean(fileIn(moment)),
-        items: items.slice(0, kept).map(({ number, kind, title, summary, reason, ref, file, symbol, relevance }) => ({
+        items: items.slice(0, count).map(({ number, kind, title, summary, reason, ref, file, symbol, relevance }) => ({
           number,
           kind,
           title: clean(title),
@@ -35,11 +35,11 @@ export function webhookBody({ id, seq, subscription, moment, items }: StoredSugg
           symbol: symbol && clean(symbol),
           relevance,
         })),
-        items_left_out: items.length - kept || undefined,
+        items_left_out: items.length - count || undefined,
       },
     })
     const body = toJson(output)
-    if (Buffer.byteLength(body) < MAX_BODY_BYTES || kept === 0) return body
+    if (Buffer.byteLength(body) < MAX_BODY_BYTES || count === 0) return body
   }
 }
 

@@ -34,56 +34,56 @@ export type DeliveryCounts = { delivered: number; again: number; dead: number }
 
 /**
  * Sends everything that is due, until nothing is left or the signal aborts; then it returns at once. Only one process at a time
- * may do this; see `keepDelivering`. A message without an answer at the end, or when the process was killed, is sent again with
- * the same id.
+ * may do this; see `keepDelivering`. A message that was not answered before this function returned, or before the process was
+ * killed, is sent again later with the same id.
  */
 export async function deliverDue(parts: DeliveryParts, signal?: AbortSignal): Promise<DeliveryCounts> {
   const sum: DeliveryCounts = { delivered: 0, again: 0, dead: 0 }
   const running = new Map<string, { subscription: string; done: Promise<void> }>()
-  let broken: { error: unknown } | undefined
+  let failure: { error: unknown } | undefined
   const send = async (due: DueDelivery) => {
     try {
-      const outcome = await attempt(parts, due, signal)
+      const outcome = await attemptDelivery(parts, due, signal)
       if (outcome) {
         parts.suggestions.record(outcome)
         sum[outcome.ended.type]++
       }
     } catch (error) {
-      broken ??= { error }
+      failure ??= { error }
     }
     running.delete(due.id)
   }
   for (;;) {
-    const due = broken || signal?.aborted ? [] : parts.suggestions.due(parts.now(), 2 * MAX_PER_RECEIVER)
+    const due = failure || signal?.aborted ? [] : parts.suggestions.due(parts.now(), 2 * MAX_PER_RECEIVER)
     for (const one of due) {
-      const same = [...running.values()].filter(({ subscription }) => subscription === one.subscription)
-      if (running.has(one.id) || running.size >= MAX_PARALLEL || same.length >= MAX_PER_RECEIVER) continue
+      const sameReceiver = [...running.values()].filter(({ subscription }) => subscription === one.subscription)
+      if (running.has(one.id) || running.size >= MAX_PARALLEL || sameReceiver.length >= MAX_PER_RECEIVER) continue
       running.set(one.id, { subscription: one.subscription, done: send(one) })
     }
     if (running.size === 0) break
     await Promise.race([...running.values()].map(({ done }) => done))
   }
-  if (broken) throw broken.error
+  if (failure) throw failure.error
   return sum
 }
 
-/** Undefined if the attempt was stopped before there was an answer. */
-async function attempt(
+/** Undefined if the attempt was aborted before there was an answer. */
+async function attemptDelivery(
   parts: DeliveryParts,
   { id, suggestion_id, subscription, url, attempts }: DueDelivery,
   signal: AbortSignal | undefined,
 ): Promise<DeliveryOutcome | undefined> {
   const { suggestions, now } = parts
-  const ended = (ended: DeliveryOutcome["ended"]): DeliveryOutcome => ({ id, at: now(), ended })
+  const outcome = (ended: DeliveryOutcome["ended"]): DeliveryOutcome => ({ id, at: now(), ended })
   const failed = (problem: string) => {
     const delay = DELAYS_MS[attempts + 1]
-    return ended(delay === undefined ? { type: "dead", problem } : { type: "again", next_at: now() + delay, problem })
+    return outcome(delay === undefined ? { type: "dead", problem } : { type: "again", next_at: now() + delay, problem })
   }
   const suggestion = suggestions.get(suggestion_id)
   const secret = suggestions.secretOf(subscription)
-  if (!suggestion || secret === undefined) return ended({ type: "dead", problem: "it was deleted" })
+  if (!suggestion || secret === undefined) return outcome({ type: "dead", problem: "it was deleted" })
   if (!(await parts.mayLeave(suggestion.moment.project)))
-    return ended({ type: "dead", problem: "the project is private" })
+    return outcome({ type: "dead", problem: "the project is private" })
   // A lookup cannot be cancelled, so its result is ignored.
   const target = await unlessAborted(targetOf(url, parts.allowedHosts(), parts.lookup), signal)
   if (!target) return undefined
@@ -98,11 +98,11 @@ async function attempt(
   if (!answer) return undefined
   if ("problem" in answer) return failed(answer.problem)
   const { status } = answer
-  if (status >= 200 && status < 300) return ended({ type: "delivered" })
+  if (status >= 200 && status < 300) return outcome({ type: "delivered" })
   if (status !== GONE) return failed(status < 400 ? `${status}: redirects are not followed` : String(status))
   const gone = "The receiver answered 410 (gone), so the subscription is disabled."
   suggestions.disable(subscription, gone)
-  return ended({ type: "dead", problem: gone })
+  return outcome({ type: "dead", problem: gone })
 }
 
 /** Sends one body to the checked address. Undefined if the signal aborted before the answer. Never throws. */
@@ -127,9 +127,9 @@ async function post(
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T | undefined> {
   if (!signal) return work
   return new Promise((resolve, reject) => {
-    const stopped = () => resolve(undefined)
-    if (signal.aborted) return stopped()
-    signal.addEventListener("abort", stopped, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stopped))
+    const resolveAborted = () => resolve(undefined)
+    if (signal.aborted) return resolveAborted()
+    signal.addEventListener("abort", resolveAborted, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", resolveAborted))
   })
 }

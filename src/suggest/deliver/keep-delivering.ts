@@ -3,7 +3,7 @@ import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Suggestions } from "../../store/suggestions/suggestions.ts"
 import type { DeliveryParts } from "./deliver.ts"
 
-const LOOK_EVERY_MS = 1_000
+const CHECK_INTERVAL_MS = 1_000
 
 /**
  * Delivers for as long as the process runs. One of several processes delivers; when it ends for any reason, another takes over.
@@ -17,8 +17,8 @@ export function keepDelivering(
 ): () => Promise<void> {
   const stop = new AbortController()
   let lock: { release(): void } | undefined
-  let logged = ""
-  const look = async () => {
+  let lastProblem = ""
+  const deliverIfDue = async () => {
     try {
       const suggestions = parts.suggestions()
       const at = suggestions?.nextDue()
@@ -29,20 +29,20 @@ export function keepDelivering(
       }
     } catch (error) {
       const problem = messageOf(error)
-      if (problem !== logged) log(`Webhooks are not delivered now: ${problem}`)
-      logged = problem
+      if (problem !== lastProblem) log(`Webhooks cannot be delivered at the moment: ${problem}`)
+      lastProblem = problem
     }
-    if (!stop.signal.aborted) timer = setTimeout(begin, LOOK_EVERY_MS)
+    if (!stop.signal.aborted) timer = setTimeout(startCheck, CHECK_INTERVAL_MS)
   }
-  let looking = Promise.resolve()
-  const begin = () => {
-    looking = look()
+  let delivering = Promise.resolve()
+  const startCheck = () => {
+    delivering = deliverIfDue()
   }
-  let timer = setTimeout(begin, 0)
+  let timer = setTimeout(startCheck, 0)
   return async () => {
     stop.abort()
     clearTimeout(timer)
-    await looking
+    await delivering
     lock?.release()
   }
 }

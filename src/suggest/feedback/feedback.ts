@@ -8,7 +8,9 @@ import type { LearnWeights } from "../../store/suggestions/verdicts.ts"
  */
 export const MAX_KIND_WEIGHT = 1
 export const MAX_FEATURE_WEIGHT = 0.5
-/** The most by which everything learned may move an item's log-odds: 0.5 becomes 0.27 to 0.73. */
+/**
+ * The most that all feedback together can move an item's log-odds. It can move a relevance of 0.5 to anywhere from 0.27 to 0.73.
+ */
 export const MAX_SHIFT = 1
 const LEARNING_RATE = 0.2
 
@@ -20,7 +22,7 @@ export const learnFromVerdict: LearnWeights = (item, before, after, weight) =>
   Object.fromEntries(
     Object.entries(termsOf(item)).map(([name, x]) => {
       const bound = name.startsWith("kind:") ? MAX_KIND_WEIGHT : MAX_FEATURE_WEIGHT
-      return [name, within(weight(name) + LEARNING_RATE * (after - (before ?? item.relevance)) * x, bound)]
+      return [name, clamp(weight(name) + LEARNING_RATE * (after - (before ?? item.relevance)) * x, bound)]
     }),
   )
 
@@ -32,14 +34,14 @@ export function adjustedRelevance(
   const shift = Object.entries(termsOf(item)).reduce((sum, [name, x]) => sum + (weights[name] ?? 0) * x, 0)
   if (shift === 0) return item.relevance
   const p = Math.min(0.999, Math.max(0.001, item.relevance))
-  return 1 / (1 + Math.exp(-(Math.log(p / (1 - p)) + within(shift, MAX_SHIFT))))
+  return 1 / (1 + Math.exp(-(Math.log(p / (1 - p)) + clamp(shift, MAX_SHIFT))))
 }
 
 function termsOf({ kind, features }: Pick<Item, "kind" | "features">): Record<string, number> {
-  const named = Object.entries(features).map(([name, value]) => [`${kind}.${name}`, within(value, 1)] as const)
+  const named = Object.entries(features).map(([name, value]) => [`${kind}.${name}`, clamp(value, 1)] as const)
   return { [`kind:${kind}`]: 1, ...Object.fromEntries(named) }
 }
 
-function within(value: number, bound: number): number {
+function clamp(value: number, bound: number): number {
   return Number.isFinite(value) ? Math.min(bound, Math.max(-bound, value)) : 0
 }

@@ -6,7 +6,7 @@ import type { Changes, HistoryReader, StoredMessage } from "../../store/history/
 import type { StoredSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { learnFromVerdict } from "./feedback.ts"
 
-const LOOKS_BACK_MS = 7 * DAY_MS
+const OBSERVED_PERIOD_MS = 7 * DAY_MS
 /**
  * The most sessions to read at once. The rest is left for the next time; sessions of the same batch of changes may exceed the
  * limit.
@@ -24,13 +24,13 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
   const last = suggestions.observed()
   const [newest] = suggestions.list({ would: false, limit: 1 })
   if (newest === undefined || (last?.token === revision && last.seq >= newest.seq)) return 0
-  const shown = suggestions.list({ from: now - LOOKS_BACK_MS, would: false, limit: 1_000 }).reverse()
-  const open = Map.groupBy(shown.filter(isOpen), sessionOf)
-  const done = new Set<string>()
+  const shown = suggestions.list({ from: now - OBSERVED_PERIOD_MS, would: false, limit: 1_000 }).reverse()
+  const openBySession = Map.groupBy(shown.filter(isOpen), sessionOf)
+  const observedSessions = new Set<string>()
   let used = 0
-  const look = async (session: string) => {
-    done.add(session)
-    used += await lookAt(store, suggestions, open.get(session)!)
+  const observeSession = async (session: string) => {
+    observedSessions.add(session)
+    used += await markUsedItems(store, suggestions, openBySession.get(session)!)
   }
 
   // Conversations that change in the meantime appear in the feed again, so nothing is missed.
@@ -40,14 +40,15 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
     feed = await store.changes(token, BATCH)
     token = feed.rebuild ? revision : feed.token
     if (feed.rebuild) seq = 0
-    for (const { ref } of feed.changes) if (ref && open.has(formatRef(ref))) await look(formatRef(ref))
-  } while (feed.more && !feed.rebuild && done.size < MAX_SESSIONS)
+    for (const { ref } of feed.changes)
+      if (ref && openBySession.has(formatRef(ref))) await observeSession(formatRef(ref))
+  } while (feed.more && !feed.rebuild && observedSessions.size < MAX_SESSIONS)
   for (const suggestion of shown) {
     if (suggestion.seq <= seq) continue
     const session = sessionOf(suggestion)
-    if (open.has(session) && !done.has(session)) {
-      if (done.size >= MAX_SESSIONS) break
-      await look(session)
+    if (openBySession.has(session) && !observedSessions.has(session)) {
+      if (observedSessions.size >= MAX_SESSIONS) break
+      await observeSession(session)
     }
     seq = suggestion.seq
   }
@@ -55,7 +56,11 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
   return used
 }
 
-async function lookAt(store: HistoryReader, suggestions: Suggestions, shown: StoredSuggestion[]): Promise<number> {
+async function markUsedItems(
+  store: HistoryReader,
+  suggestions: Suggestions,
+  shown: StoredSuggestion[],
+): Promise<number> {
   const { source, session } = shown[0]!.moment
   const ref: Ref = { source: source!, id: session! }
   const messages = (await store.conversation(ref)) ? await store.messages(ref) : []
@@ -77,18 +82,18 @@ function sessionOf({ moment: { source, session } }: StoredSuggestion): string {
 }
 
 function isOpen({ moment, items }: StoredSuggestion): boolean {
-  const known = moment.source !== undefined && moment.session !== undefined
-  return known && items.some(({ status }) => status === "shown" || status === "pending")
+  const isKnownSession = moment.source !== undefined && moment.session !== undefined
+  return isKnownSession && items.some(({ status }) => status === "shown" || status === "pending")
 }
 
 /** The effects after `from`, up to and including `to`. */
 function actionsIn(messages: readonly StoredMessage[], from: number, to: number): SessionActions {
-  const within = messages.filter(({ at }) => at !== undefined && at > from && at <= to)
+  const inRange = messages.filter(({ at }) => at !== undefined && at > from && at <= to)
   return {
-    files: within.flatMap(({ effects }) =>
+    files: inRange.flatMap(({ effects }) =>
       effects.flatMap((effect) => (effect.type === "file" && effect.action === "edited" ? [effect.path] : [])),
     ),
-    refs: within.flatMap(({ parts }) =>
+    refs: inRange.flatMap(({ parts }) =>
       parts.flatMap((part) => (part.type === "tool_call" ? openedBy(part.tool, part.text) : [])),
     ),
   }
@@ -121,22 +126,22 @@ export type SessionActions = {
  */
 export function usedItems(
   items: readonly (Pick<Item, "ref" | "file"> & { number: number })[],
-  done: SessionActions,
+  actions: SessionActions,
   project: string,
   before: readonly string[] = [],
 ): number[] {
-  const edited = new Set(done.files.map((file) => pathBelow(project, file)))
+  const edited = new Set(actions.files.map((file) => pathBelow(project, file)))
   for (const file of before) edited.delete(pathBelow(project, file))
   return items
     .filter(
       ({ ref, file }) =>
         (file !== undefined && edited.has(pathBelow(project, file) ?? "")) ||
-        (ref !== undefined && done.refs.some((opened) => opensRef(opened, ref))),
+        (ref !== undefined && actions.refs.some((opened) => opensRef(opened, ref))),
     )
     .map(({ number }) => number)
 }
 
-/** True if opening `opened` counts as opening the ref: the conversation itself, or any of its messages. */
+/** True if `opened` is the ref itself, or names the same conversation or any of its messages. */
 function opensRef(opened: string, ref: string): boolean {
   if (opened === ref) return true
   const [query, target] = [parseRef(opened), parseRef(ref)]

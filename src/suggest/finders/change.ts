@@ -82,8 +82,8 @@ export const findNews: Finder = ({ knowledge }, moment) => {
   const files = changed.filter(isPlainPath).sort((a, b) => Number(edited.has(b)) - Number(edited.has(a)))
   const known = files.filter((path) => edited.has(path))
   if (known.length === 0 && !isRequested) return []
-  const most = commits.length === MAX_NEWS ? "at least " : ""
-  const count = `${most}${commits.length} ${commits.length === 1 ? "commit" : "commits"}`
+  const atLeast = commits.length === MAX_NEWS ? "at least " : ""
+  const count = `${atLeast}${commits.length} ${commits.length === 1 ? "commit" : "commits"}`
   const more = files.length > MAX_FILES ? ` and ${files.length - MAX_FILES} more` : ""
   return [
     {

@@ -52,13 +52,13 @@ export const findFix: Finder = ({ knowledge }, moment) => {
 function editLines({ edit, error }: FoundFix): string[] {
   const changes = changesIn(edit)
   const place = locationInError(error)
-  const far = ({ file, from, to }: Change) => {
+  const distanceToError = ({ file, from, to }: Change) => {
     if (place === undefined || fileNameOf(file) !== fileNameOf(place.file)) return Number.MAX_SAFE_INTEGER
     return from === 0 ? Number.MAX_SAFE_INTEGER - 1 : Math.max(0, from - place.line, place.line - to)
   }
   let room = MAX_EDIT_LINES
   const shown = new Map<Change, string[]>()
-  for (const change of changes.toSorted((a, b) => far(a) - far(b))) {
+  for (const change of changes.toSorted((a, b) => distanceToError(a) - distanceToError(b))) {
     shown.set(change, change.lines.slice(0, room))
     room = Math.max(0, room - change.lines.length)
   }

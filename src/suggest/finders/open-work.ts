@@ -38,12 +38,12 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
     .decisions.filter(({ reversed_by, at }) => !reversed_by && (at ?? 0) <= moment.at)
   // Considers only the last decision: if it may not be shown, an older one would be misleading.
   const isShown = decided !== undefined && (moment.event === "asked" || mayBeShown(decided))
-  const titled = last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
+  const titleText = last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
   return [
     {
       kind: "conversation",
       key: `work:${last.source}:${last.root}`,
-      title: `Last worked on here on ${localMinute(last.at)}${titled}`,
+      title: `Last worked on here on ${localMinute(last.at)}${titleText}`,
       summary: [
         `Edited ${files.join(", ")}.`,
         ...(failed ? [`Failing when last seen: ${failed.test.slice(0, MAX_LENGTH)}.`] : []),
@@ -79,18 +79,18 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   )
   const [newest] = tests
   if (!newest) return []
-  const named = tests.slice(0, MAX_NAMED)
-  const more = tests.length > named.length ? ` and ${tests.length - named.length} more` : ""
-  const of = file === undefined ? "in this project" : `of ${fileNameOf(file)}`
+  const namedTests = tests.slice(0, MAX_NAMED)
+  const more = tests.length > namedTests.length ? ` and ${tests.length - namedTests.length} more` : ""
+  const scope = file === undefined ? "in this project" : `of ${fileNameOf(file)}`
   const candidate: Candidate = {
     kind: "warning",
-    key: `failing:${named.map(({ test }) => test).join("\n")}`,
-    title: `Failing ${of} when last seen, on ${localDay(newest.at)}: ${named.map(({ test }) => test).join(", ")}${more}`,
+    key: `failing:${namedTests.map(({ test }) => test).join("\n")}`,
+    title: `Failing ${scope} when last seen, on ${localDay(newest.at)}: ${namedTests.map(({ test }) => test).join(", ")}${more}`,
     summary: newest.is_own_words && newest.message !== undefined ? newest.message.slice(0, 200) : "",
     reason: `${tests.length === 1 ? "It" : "They"} failed in a run of the tests, and no later run that is known passed.`,
     ref: newest.ref,
     file: newest.file,
-    names: named.flatMap(({ test, file }) => [lastWord(test), ...(file === undefined ? [] : [fileNameOf(file)])]),
+    names: namedTests.flatMap(({ test, file }) => [lastWord(test), ...(file === undefined ? [] : [fileNameOf(file)])]),
     features: {
       tests: Math.log1p(tests.length),
       within_days: Math.exp(-Math.max(0, moment.at - newest.at) / (2 * DAY_MS)),

@@ -83,15 +83,18 @@ function candidate(
   const shares = known.evidence.map(
     ({ conversations, files }) => (files.get(path)?.edited ?? 0) / (conversations + DOUBT),
   )
-  const of = known.about.conversations
+  const conversationCount = known.about.conversations
   const day = localDay(at)
-  const onBranch = branch.edited > 0 ? `Edited on this branch, last on ${day}.` : ""
-  const both = together.edited > 0 ? `Edited ${inHowMany(together.edited, of)} that edited ${fileNameOf(file)}.` : ""
+  const branchText = branch.edited > 0 ? `Edited on this branch, last on ${day}.` : ""
+  const togetherText =
+    together.edited > 0
+      ? `Edited ${inHowMany(together.edited, conversationCount)} that edited ${fileNameOf(file)}.`
+      : ""
   return {
     kind: "related_code",
     key: `file:${path}`,
     title: path,
-    summary: [onBranch, both].filter((text) => text !== "").join(" "),
+    summary: [branchText, togetherText].filter((text) => text !== "").join(" "),
     reason:
       branch.edited > 0
         ? `${fileNameOf(path)} was edited on this branch, like ${fileNameOf(file)} is now.`
@@ -99,9 +102,9 @@ function candidate(
     file: path,
     names: [fileNameOf(path)],
     features: {
-      together: together.edited / (of + DOUBT),
+      together: together.edited / (conversationCount + DOUBT),
       // A conversation that edited the file counts here too, because an edit is never weaker evidence than a read.
-      touched_together: (together.edited + together.read) / (of + DOUBT),
+      touched_together: (together.edited + together.read) / (conversationCount + DOUBT),
       branch: branch.edited / (known.branch.conversations + DOUBT),
       on_branch: branch.edited > 0 ? 1 : 0,
       session: Math.max(0, ...shares),
@@ -114,15 +117,15 @@ function candidate(
       is_test: isTest(path) ? 1 : 0,
       is_text: /\.(?:md|txt|ya?ml|json|toml|lock)$/i.test(path) ? 1 : 0,
       done: Math.log1p(session.files.length),
-      visits: Math.log1p(of),
+      visits: Math.log1p(conversationCount),
       together_count: together.edited,
     },
   }
 }
 
-function inHowMany(edited: number, of: number): string {
-  if (edited < of) return `in ${edited} of the ${of} conversations`
-  return of === 1 ? "in the one conversation" : `in all ${of} conversations`
+function inHowMany(edited: number, total: number): string {
+  if (edited < total) return `in ${edited} of the ${total} conversations`
+  return total === 1 ? "in the one conversation" : `in all ${total} conversations`
 }
 
 function times(count: number): string {
@@ -163,14 +166,14 @@ export const findConversation: Finder = ({ knowledge }, moment, session) => {
     .sort((a, b) => b.edits - a.edits)
     .slice(0, MAX_FILES)
   const day = localDay(last.at)
-  const also = others.length > 0 ? `, together with ${others.map(({ path }) => path).join(", ")}` : ""
-  const titled = last.title !== undefined ? ` "${last.title.slice(0, 100)}"` : ""
+  const othersText = others.length > 0 ? `, together with ${others.map(({ path }) => path).join(", ")}` : ""
+  const titleText = last.title !== undefined ? ` "${last.title.slice(0, 100)}"` : ""
   return [
     {
       kind: "conversation",
       key: `conversation:${last.source}:${last.root}`,
-      title: `${fileNameOf(file)} was last edited in a conversation on ${day}${titled}`,
-      summary: `+${last.added} −${last.removed}${also}.`,
+      title: `${fileNameOf(file)} was last edited in a conversation on ${day}${titleText}`,
+      summary: `+${last.added} −${last.removed}${othersText}.`,
       reason: `That conversation is the last one that edited ${file}.`,
       ref: formatRef({ source: last.source, id: last.id, number: last.last_number }),
       file,

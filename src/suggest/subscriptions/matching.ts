@@ -11,9 +11,10 @@ export type Trigger = {
   file?: string
   /** The symbols that the file defines: `AuthService.login`. */
   symbols?: readonly string[]
-  /** The text of a new message, and the last file that its conversation worked on. */
+  /** The text of a new message. */
   text?: string
-  beside?: string
+  /** The last file that the message's conversation worked on. */
+  lastFile?: string
 }
 
 export type Match = { subscription: Subscription; pattern: Pattern }
@@ -31,12 +32,12 @@ export function matchingSubscriptions(
   trigger: Trigger,
   platform = process.platform,
 ): Match[] {
-  const concerns = matchingPattern(trigger)
+  const isMatching = matchingPattern(trigger)
   return subscriptions
     .filter(({ enabled, project }) => enabled && isSamePath(project, trigger.project, platform))
     .filter(({ last_triggered_at: last, cooldown_ms }) => last === undefined || trigger.at - last >= cooldown_ms)
     .flatMap((subscription) => {
-      const [pattern] = [...subscription.patterns].sort(byPriority).filter(concerns)
+      const [pattern] = [...subscription.patterns].sort(byPriority).filter(isMatching)
       return pattern ? [{ subscription, pattern }] : []
     })
     .sort((a, b) => byPriority(a.pattern, b.pattern))
@@ -71,7 +72,7 @@ function matchingPattern({ project, file, symbols = [], text = "" }: Trigger): (
   const path = file === undefined ? undefined : pathBelow(project, file)
   const names = new Set(symbols.flatMap((symbol) => [symbol, ...symbol.split(/[.#:]+/)]))
   const words = new Set(wordsOf(text.slice(0, MAX_TEXT_LENGTH)))
-  const says = (pattern: string) => words.size > 0 && wordsOf(pattern).every((word) => words.has(word))
+  const containsWords = (pattern: string) => words.size > 0 && wordsOf(pattern).every((word) => words.has(word))
   const isFile = (name: string) => path !== undefined && (path === name || path.endsWith(`/${name}`))
   return ({ type, pattern }) => {
     switch (type) {
@@ -82,9 +83,9 @@ function matchingPattern({ project, file, symbols = [], text = "" }: Trigger): (
       case "symbol":
         return names.has(pattern)
       case "topic":
-        return says(pattern)
+        return containsWords(pattern)
       case "entity":
-        return names.has(pattern) || isFile(pattern) || says(pattern)
+        return names.has(pattern) || isFile(pattern) || containsWords(pattern)
     }
   }
 }
@@ -134,7 +135,7 @@ export function globOf(pattern: string): Glob | { wrong: string } {
       fits(
         one.length,
         segments.length,
-        (p) => one[p]!.any,
+        (p) => one[p]!.isAnyDepth,
         (p, t) => one[p]!.matchesPieces(segments[t]!),
       ),
     )
@@ -142,37 +143,37 @@ export function globOf(pattern: string): Glob | { wrong: string } {
 }
 
 function expand(pattern: string): string[] | undefined {
-  let done = [""]
+  let beginnings = [""]
   let rest = pattern
   for (;;) {
     const open = rest.indexOf("{")
-    if (open < 0) return rest.includes("}") ? undefined : done.map((start) => start + rest)
+    if (open < 0) return rest.includes("}") ? undefined : beginnings.map((start) => start + rest)
     const close = rest.indexOf("}", open)
     const inside = rest.slice(open + 1, close)
     if (close < 0 || rest.slice(0, open).includes("}") || inside.includes("{") || !inside.includes(","))
       return undefined
     const [before, options] = [rest.slice(0, open), inside.split(",")]
-    if (done.length * options.length > MAX_ALTERNATIVES) return undefined
-    done = done.flatMap((start) => options.map((option) => start + before + option))
+    if (beginnings.length * options.length > MAX_ALTERNATIVES) return undefined
+    beginnings = beginnings.flatMap((start) => options.map((option) => start + before + option))
     rest = rest.slice(close + 1)
   }
 }
 
-type Segment = { any: boolean; matchesPieces(text: string): boolean }
+type Segment = { isAnyDepth: boolean; matchesPieces(text: string): boolean }
 
 function segmentOf(pattern: string): Segment {
-  if (!/[*?]/.test(pattern)) return { any: false, matchesPieces: (text) => text === pattern }
-  if (/^\*+$/.test(pattern)) return { any: pattern === "**", matchesPieces: () => true }
-  const signs = Array.from(pattern, (_, i) => pattern.charCodeAt(i))
-  const same = (p: number, sign: number) => signs[p] === QUESTION || signs[p] === sign
+  if (!/[*?]/.test(pattern)) return { isAnyDepth: false, matchesPieces: (text) => text === pattern }
+  if (/^\*+$/.test(pattern)) return { isAnyDepth: pattern === "**", matchesPieces: () => true }
+  const characters = Array.from(pattern, (_, i) => pattern.charCodeAt(i))
+  const matches = (p: number, code: number) => characters[p] === QUESTION || characters[p] === code
   return {
-    any: false,
+    isAnyDepth: false,
     matchesPieces: (text) =>
       fits(
-        signs.length,
+        characters.length,
         text.length,
-        (p) => signs[p] === STAR,
-        (p, t) => same(p, text.charCodeAt(t)),
+        (p) => characters[p] === STAR,
+        (p, t) => matches(p, text.charCodeAt(t)),
       ),
   }
 }

@@ -23,17 +23,17 @@ export async function notifySubscriptions(parts: TriggerParts, trigger: Trigger)
   const { suggestions, suggest, clock } = parts
   const matched = await matchingByEitherName(suggestions, trigger)
   if (matched.length === 0) return []
-  const found = new Map<string | undefined, { moment: Moment; items: Item[]; latency_ms: number }>()
+  const resultBySymbol = new Map<string | undefined, { moment: Moment; items: Item[]; latency_ms: number }>()
   const findFor = async ({ type, pattern }: Pattern) => {
     const symbol = type === "symbol" ? pattern.split(/[.#:]+/).at(-1)! : undefined
-    const known = found.get(symbol)
+    const known = resultBySymbol.get(symbol)
     if (known) return known
     const moment = await withRedactedNames(momentOf(trigger, symbol))
     const started = clock()
     const items = await suggest(moment)
-    const fresh = { moment, items, latency_ms: clock() - started }
-    found.set(symbol, fresh)
-    return fresh
+    const result = { moment, items, latency_ms: clock() - started }
+    resultBySymbol.set(symbol, result)
+    return result
   }
   const notices: SubscriptionNotice[] = []
   for (const { subscription, pattern } of matched) {
@@ -44,11 +44,11 @@ export async function notifySubscriptions(parts: TriggerParts, trigger: Trigger)
       .slice(0, subscription.max_per_trigger)
     if (wanted.length === 0) continue
     const id = newSuggestionId()
-    const kept = suggestions.save(
+    const saved = suggestions.save(
       { id, moment, items: wanted, status: "pending", latency_ms },
       { subscription: subscription.id },
     )
-    notices.push({ subscription: subscription.id, suggestion: id, items: wanted.length, kept })
+    notices.push({ subscription: subscription.id, suggestion: id, items: wanted.length, kept: saved })
   }
   return notices
 }
@@ -60,13 +60,13 @@ async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger):
   if (![trigger.file ?? "", ...(trigger.symbols ?? [])].some(mayContainSecret)) return matched
   const { redactName } = await import("../../redact/name.ts")
   const { file, symbols } = trigger
-  const kept = {
+  const redactedTrigger = {
     ...trigger,
     file: file && redactName(file),
     symbols: symbols?.map(redactName),
   }
   const others = all.filter(({ id }) => !matched.some(({ subscription }) => subscription.id === id))
-  return [...matched, ...matchingSubscriptions(others, kept)]
+  return [...matched, ...matchingSubscriptions(others, redactedTrigger)]
 }
 
 /** The keys of items that were sent within the last day, which are not sent again. */
@@ -75,7 +75,7 @@ function keysSentTo(suggestions: Suggestions, subscription: string, now: number)
   return new Set(recent.flatMap(({ items }) => items.map(({ key }) => key)))
 }
 
-function momentOf({ project, at, beside, file = beside, text }: Trigger, symbol: string | undefined): Moment {
+function momentOf({ project, at, lastFile, file = lastFile, text }: Trigger, symbol: string | undefined): Moment {
   return {
     event: "watch",
     project,

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { readStart } from "../../core/read-file.ts"
 import type { CommitDiff } from "../../git/commit-diffs.ts"
-import { type BlameFacts, blameFacts, type LineRows } from "../../learn/blame/facts.ts"
+import { type BlameFacts, blameFacts, type LineQueries } from "../../learn/blame/facts.ts"
 import { type AgentTrace, agentTraces } from "../../learn/blame/recorded.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Dex } from "../context.ts"
@@ -41,7 +41,12 @@ export async function lineKnowledge(dex: Dex, target: BlameTarget, hub?: TeamHub
   }
 }
 
-const NO_ROWS: LineRows = { lineWorkers: () => [], lineFiles: () => [], editsOfFiles: () => [], ranCommits: () => [] }
+const NO_ROWS: LineQueries = {
+  lineWorkers: () => [],
+  lineFiles: () => [],
+  editsOfFiles: () => [],
+  ranCommits: () => [],
+}
 const NO_FACTS: BlameFacts = { workers: [], editsOf: () => [], ran: [] }
 
 function localKnowledge(

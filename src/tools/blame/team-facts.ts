@@ -4,7 +4,7 @@ import type { CommitDiff } from "../../git/commit-diffs.ts"
 import type { HubClient } from "../../hub-client/client.ts"
 import { keyOfProject } from "../../hub-client/project-key.ts"
 import { evidenceDeadline } from "../../learn/blame/evidence.ts"
-import { type BlameFacts, blameFacts, type LineRows } from "../../learn/blame/facts.ts"
+import { type BlameFacts, blameFacts, type LineQueries } from "../../learn/blame/facts.ts"
 import { type LinesQuestion, mergeLines, type SentLines } from "../../learn/blame/lines-about.ts"
 import { type AgentTrace, recordedAuthors } from "../../learn/blame/recorded.ts"
 import type { Dex } from "../context.ts"
@@ -17,7 +17,7 @@ const TRUNCATED_NOTE = "Your team's hub knows of more edits than it can send at 
 export async function teamFacts(
   dex: Dex,
   hub: TeamHub,
-  { project, own, traces }: { project: string; own: LineRows; traces: readonly AgentTrace[] },
+  { project, own, traces }: { project: string; own: LineQueries; traces: readonly AgentTrace[] },
   commits: readonly CommitDiff[],
 ): Promise<{ facts: BlameFacts; notes: string[] }> {
   const question = questionOf(await keyOf(dex, project), commits, traces)

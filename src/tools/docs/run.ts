@@ -149,7 +149,7 @@ async function showDocument(dex: Dex, typed: string, maxTokens: number | undefin
     }
   }
   const fit = fitItems(sections.length, build, maxTokens, (i) => sections[i]!.content.length)
-  if (!fit || (fit.kept === 0 && sections.length > 0)) throw budgetTooSmall(maxTokens!, build(1))
+  if (!fit || (fit.itemCount === 0 && sections.length > 0)) throw budgetTooSmall(maxTokens!, build(1))
   return fit.answer
 }
 

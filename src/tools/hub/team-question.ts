@@ -1,7 +1,7 @@
 import { formatRef, refFrom } from "../../core/ref.ts"
 import { type Infer, integer, listOf, object, type Schema, text } from "../../core/schema.ts"
 import type { Tool } from "../../core/tool.ts"
-import type { LineRows } from "../../learn/blame/facts.ts"
+import type { LineQueries } from "../../learn/blame/facts.ts"
 import { answerLinesQuestion, type LinesQuestion, type SentLines } from "../../learn/blame/lines-about.ts"
 import type { LineWorker } from "../../store/knowledge/lines.ts"
 import type { Dex } from "../context.ts"
@@ -15,7 +15,7 @@ export type TeamQuestionKind<I extends Schema = Schema, O = unknown> = {
   input: I
   renamed?: Tool<never>["renamed"]
   /** `lines` returns the rows that the person may see. */
-  run(dex: Dex, input: Infer<I>, lines: () => Promise<LineRows>): Promise<O>
+  run(dex: Dex, input: Infer<I>, lines: () => Promise<LineQueries>): Promise<O>
 }
 
 const linesInput = object({

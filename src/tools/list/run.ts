@@ -44,7 +44,7 @@ export async function run(dex: Dex, input: ListInput) {
     }
   }
   const fit = fitItems(conversations.length, build, input.max_tokens, (i) => conversations[i]!.title.length)
-  if (!fit || (fit.kept === 0 && conversations.length > 0)) throw budgetTooSmall(input.max_tokens!, build(1))
+  if (!fit || (fit.itemCount === 0 && conversations.length > 0)) throw budgetTooSmall(input.max_tokens!, build(1))
   return fit.answer
 }
 

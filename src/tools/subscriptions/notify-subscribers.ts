@@ -55,7 +55,7 @@ export async function notifyAboutMessages(dex: Dex, refs: readonly Ref[]): Promi
       project: row.project,
       at: dex.now(),
       text: words.join("\n"),
-      beside: lastFile,
+      lastFile,
     }
     saved += await notifyAll(dex, row.project, [trigger])
   }

@@ -5,7 +5,7 @@ import type { OutputOf } from "../../core/tool.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many, shortPath } from "../../render/words.ts"
 import { isOneTerm, parseQuery } from "../../search/query.ts"
-import { searchAsTyped, type TypedSearchCache } from "../../search/typing.ts"
+import { searchAsYouType, type TypedSearchCache } from "../../search/typing.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { describeOtherKinds } from "../../tools/kinds.ts"
@@ -135,7 +135,7 @@ async function quickRows(dex: Dex, question: FindRequest): Promise<FoundPage | u
     limit: ROWS_AT_ONCE,
   }
   const store = await dex.store()
-  const matches = await searchAsTyped(store, await dex.index(), typedQuery, await cacheFor(store))
+  const matches = await searchAsYouType(store, await dex.index(), typedQuery, await cacheFor(store))
   if (matches.length === 0) return undefined
   const rows = matches.map(({ ref, time, project: path = "", snippet, ...row }) => ({
     ...{ ...row, id: formatRef(ref), date: time, project: path },

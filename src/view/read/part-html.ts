@@ -50,7 +50,7 @@ export async function partHtml(
     },
     rest: (number, part) =>
       html`<a class="rest" href="${to.conversation(name, `whole/${number}/${part}`)}">Show all of it</a>`,
-    beside: (number) =>
+    headExtra: (number) =>
       html`<span class="ways"><a href="${to.conversation(name, "raw", { at: number })}" title="The record that this was read from">raw</a><a href="${to.read(name, number)}" title="The address of this message">#${number}</a></span>`,
   }
   const messagesHtml = withModels(nearby.messages).map((message) => {

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest"
 import { formatRef } from "../../../src/core/ref.ts"
-import { blameFacts, type LineRows } from "../../../src/learn/blame/facts.ts"
+import { blameFacts, type LineQueries } from "../../../src/learn/blame/facts.ts"
 import { answerLinesQuestion, mergeLines } from "../../../src/learn/blame/lines-about.ts"
 
 const AT = Date.parse("2026-01-02T10:00:00Z")
 const HOUR = 3_600_000
 
 /** Each wrote into one file and had a message at that time. */
-function rows(wrote: { source: string; id: string; path: string; at: number; belongs_to?: string }[]): LineRows {
+function rows(wrote: { source: string; id: string; path: string; at: number; belongs_to?: string }[]): LineQueries {
   const paths = [...new Set(wrote.map(({ path }) => path))]
   const keys = Uint32Array.of(7, 8)
   return {
