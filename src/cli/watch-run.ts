@@ -1,7 +1,7 @@
 import { isAbsolute, relative } from "node:path"
 import { createDex } from "../app/dex.ts"
 import { VERSION } from "../app/version.ts"
-import { optedIn, optIn } from "../config/projects.ts"
+import { optedInProjects, optIn } from "../config/projects.ts"
 import { isSamePath, withFolderSpelling } from "../core/path-key.ts"
 import { toJson } from "../render/json.ts"
 import { clip, safeLine, terminalOf } from "../render/terminal.ts"
@@ -30,7 +30,7 @@ export async function watchCommand(json: boolean): Promise<number> {
       say(`\`dex watch\` is already running${identity}${ending} \`dex watch --status\` shows more.`)
       return 0
     }
-    if (project === undefined && !json && optedIn(dex.home).length === 0)
+    if (project === undefined && !json && optedInProjects(dex.home).length === 0)
       say("No project is watched, only the agents' conversations. Start it inside a project to watch that too.")
     const controller = new AbortController()
     const release = onSignals(() => controller.abort())

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 import { INDEX_FILE, KNOWLEDGE_FILE, SPENDING_FILE } from "../core/formats.ts"
 
-/** The files of dex. `DEX_HOME` moves them. */
+/** The paths of dex's files. `DEX_HOME` changes their folder. */
 export type Home = {
   dir: string
   history: string

@@ -44,7 +44,7 @@ export function hubState({ dir }: Pick<Home, "dir">): string {
   return join(dir, "hub.db")
 }
 
-/** Nothing is shared if the file cannot be read, or if others can write it. Throws a DexError that says so. */
+/** Throws a DexError if the file cannot be read, or if others can read or write it. Nothing is shared then. */
 export function readHub(home: Pick<Home, "dir">): HubChoices {
   const path = hubFile(home)
   const value = parsedFile(path)

@@ -6,7 +6,9 @@ import { openFile, RefusedFile, readOpened } from "../core/read-file.ts"
 import { flag, text } from "../core/schema.ts"
 import type { ItemKind } from "../core/suggestion.ts"
 import {
-  fullPath,
+  checkFullPath,
+  checkServerUrl,
+  checkVariableName,
   isSetting,
   isVariable,
   type ReadSetting,
@@ -20,15 +22,13 @@ import {
   type SettingValue,
   setting,
   splitNames,
-  url,
-  variableName,
   variableOf,
 } from "./settings.ts"
 
 /** Where a value comes from, weakest first. */
 export type SettingOrigin = "default" | "config" | "project" | "environment" | "flag"
 
-export type Loaded = {
+export type LoadedSettings = {
   settings: Settings
   origins: Record<SettingName, SettingOrigin>
   /** Which values were ignored and why, in words for a person. dex works without them. */
@@ -58,8 +58,9 @@ type OldSetting = {
 }
 
 /**
- * Settings that were renamed or merged. A name that is still one has an entry here because its values changed: `search.rerank` was a
- * switch. Old names never change which place wins: they change what weaker places chose, as they did before.
+ * Settings that were renamed or merged, and `search.rerank`, which kept its name but was a switch before. The value of an old name
+ * is combined with the value that weaker places chose for the new one: `proactive.enable_fixes` only adds a kind to
+ * `proactive.off` or removes it.
  */
 export const OLD_SETTINGS: Record<string, OldSetting> = {
   "proactive.enable_fixes": switchOf("fix"),
@@ -71,7 +72,7 @@ export const OLD_SETTINGS: Record<string, OldSetting> = {
   "proactive.enable_conversations": switchOf("conversation"),
   "rerank.url": {
     now: "search.rerank",
-    was: setting(text(), { check: url }),
+    was: setting(text(), { check: checkServerUrl }),
     convert: (address, soFar) => (soFar === "off" ? "off" : String(address ?? "off")),
   },
   "search.rerank": {
@@ -100,24 +101,25 @@ function switchOf(kind: ItemKind): OldSetting {
   }
 }
 
-/** Of the places of a key, an old name replaces the variables or the files. */
+/** The old setting for the environment variable with a key. It replaces all variables in the new list; the files stay. */
 function keyVariable(now: SettingName): OldSetting {
   return {
     now,
-    was: setting(text(), { check: variableName }),
-    convert: (variable, soFar) => joined(variable ?? "", ...splitNames(soFar).filter((place) => !isVariable(place))),
+    was: setting(text(), { check: checkVariableName }),
+    convert: (variable, soFar) => joinNames(variable ?? "", ...splitNames(soFar).filter((place) => !isVariable(place))),
   }
 }
 
+/** The old setting for the file with a key. It replaces all files in the new list; the variables stay. */
 function keyFile(now: SettingName): OldSetting {
   return {
     now,
-    was: setting(text(), { check: (path) => (path.includes(",") ? "must not contain a comma" : fullPath(path)) }),
-    convert: (path, soFar) => joined(...splitNames(soFar).filter(isVariable), path ?? ""),
+    was: setting(text(), { check: (path) => (path.includes(",") ? "must not contain a comma" : checkFullPath(path)) }),
+    convert: (path, soFar) => joinNames(...splitNames(soFar).filter(isVariable), path ?? ""),
   }
 }
 
-function joined(...names: SettingValue[]): string {
+function joinNames(...names: SettingValue[]): string {
   return names.filter((name) => name !== "").join(",")
 }
 
@@ -138,7 +140,7 @@ type Place = {
 }
 
 /** defaults < the user's file < the project's file (narrowing only) < environment < flags. Never throws. */
-export function loadSettings({ file, env, project, flags = {} }: LoadOptions): Loaded {
+export function loadSettings({ file, env, project, flags = {} }: LoadOptions): LoadedSettings {
   const problems: string[] = []
   const renamed: string[] = []
   const values: Record<string, SettingValue | undefined> = {}
@@ -153,9 +155,9 @@ export function loadSettings({ file, env, project, flags = {} }: LoadOptions): L
     const old: [name: string, OldSetting, value: SettingValue][] = []
     const refuse = (name: string, wrong: string) => problems.push(`${nameOf(name)}: ${wrong}. It was ignored.`)
     for (const [name, value] of given) {
-      const before = oldSetting(name)
-      const asBefore = before && read(name, before.was, value)
-      if (asBefore && "ok" in asBefore) old.push([name, before, asBefore.ok])
+      const oldDefinition = oldSetting(name)
+      const oldResult = oldDefinition && read(name, oldDefinition.was, value)
+      if (oldResult && "ok" in oldResult) old.push([name, oldDefinition, oldResult.ok])
       else if (isSetting(name)) {
         const result = read(name, SETTINGS[name], value)
         if ("wrong" in result) refuse(name, result.wrong)
@@ -165,9 +167,9 @@ export function loadSettings({ file, env, project, flags = {} }: LoadOptions): L
           taken.add(name)
           if (name === "search.rerank" && result.ok !== "off") address = String(result.ok)
         }
-      } else refuse(name, asBefore?.wrong ?? `there is no setting ${printable(name)}`)
+      } else refuse(name, oldResult?.wrong ?? `there is no setting ${printable(name)}`)
     }
-    // In the order of the table: an address comes before the switch that turns it on.
+    // Use the order of the table, so that an address comes before the switch that turns it on.
     const order = Object.keys(OLD_SETTINGS)
     old.sort(([one], [other]) => order.indexOf(one) - order.indexOf(other))
     for (const [name, { now, convert }, value] of old) {
@@ -185,30 +187,30 @@ export function loadSettings({ file, env, project, flags = {} }: LoadOptions): L
     values[name] = SETTINGS[name].default
     origins[name] = "default"
   }
-  const inFile = Object.entries(readObject(file, problems))
-  takeFrom({ origin: "config", given: inFile, nameOf: () => file, read: readSetting })
+  const userSettings = Object.entries(readObject(file, problems))
+  takeFrom({ origin: "config", given: userSettings, nameOf: () => file, read: readSetting })
   if (project !== undefined) {
-    const own = join(project, PROJECT_FILE)
-    const given = Object.entries(readObject(own, problems))
-    takeFrom({ origin: "project", given, nameOf: () => own, read: readNarrowing })
+    const path = join(project, PROJECT_FILE)
+    const given = Object.entries(readObject(path, problems))
+    takeFrom({ origin: "project", given, nameOf: () => path, read: readProjectSetting })
   }
-  takeFrom({ origin: "environment", given: inEnvironment(env, problems), nameOf: variableOf, read: readVariable })
+  takeFrom({ origin: "environment", given: environmentSettings(env, problems), nameOf: variableOf, read: readVariable })
   takeFrom({ origin: "flag", given: Object.entries(flags), nameOf: (name) => name, read: readSetting })
   if (values["search.rerank"] === "on") {
     problems.push("search.rerank is on, but no server is named: dex config set search.rerank http://…")
     values["search.rerank"] = "off"
   }
-  problems.push(...misspelt(env))
+  problems.push(...misspeltVariables(env))
   return { settings: values as Settings, origins: origins as Record<SettingName, SettingOrigin>, problems, renamed }
 }
 
-function inEnvironment(env: LoadOptions["env"], problems: string[]): [name: string, value: unknown][] {
+function environmentSettings(env: LoadOptions["env"], problems: string[]): [name: string, value: unknown][] {
   return [...new Set([...SETTING_NAMES, ...Object.keys(OLD_SETTINGS)])].flatMap((name) => {
     const value = env[variableOf(name)]
     if (!value) return []
     if (!isSetting(name) || !SETTINGS[name].isOwn) return [[name, value]]
     problems.push(
-      `${variableOf(name)}: dex runs what ${name} names, so only your own settings may name it: \`dex config set\`.`,
+      `${variableOf(name)}: ${name} decides what dex runs, so it can be set only in your own settings, with \`dex config set\`.`,
     )
     return []
   })
@@ -218,8 +220,8 @@ function readVariable(name: string, setting: Setting<unknown>, value: unknown): 
   return readTextSetting(name, setting, String(value))
 }
 
-/** A cloned repository must not be able to send its user's conversations to its own server. */
-function readNarrowing(name: string, setting: Setting<unknown>, value: unknown): ReadSetting {
+/** Accepts only narrower values: a cloned repository must not be able to send its user's conversations to its own server. */
+function readProjectSetting(name: string, setting: Setting<unknown>, value: unknown): ReadSetting {
   const { narrowest, isAddedTo } = setting
   if (isAddedTo) return readSetting(name, setting, value)
   if (narrowest === undefined)
@@ -228,7 +230,7 @@ function readNarrowing(name: string, setting: Setting<unknown>, value: unknown):
 }
 
 /** Variables that look like settings but are not. Variables that contain keys are exempt. */
-function misspelt(env: LoadOptions["env"]): string[] {
+function misspeltVariables(env: LoadOptions["env"]): string[] {
   const known = new Set([
     ...[...SETTING_NAMES, ...Object.keys(OLD_SETTINGS)].map(variableOf),
     "DEX_EMBED_API_KEY",
@@ -250,7 +252,8 @@ export function readObject(path: string, problems: string[]): Record<string, unk
   try {
     const file = openFile(path)
     try {
-      if (process.platform !== "win32" && file.stat.mode & 0o002) return say("Anybody can write it: chmod 600 it.")
+      if (process.platform !== "win32" && file.stat.mode & 0o002)
+        return say(`Everybody can write to it. Run: chmod 600 ${path}.`)
       text = readOpened(file, MOST_BYTES).toString("utf8")
     } finally {
       closeSync(file.fd)

@@ -2,7 +2,7 @@ import { isSamePath } from "../core/path-key.ts"
 import { type ItemKind, KINDS } from "../core/suggestion.ts"
 import { type Settings, splitNames } from "./settings.ts"
 
-/** One switch for everything that dex does unasked. */
+/** Whether DEX_QUIET is set, which turns off everything that dex does unasked. */
 export function isQuiet(env: Record<string, string | undefined>): boolean {
   return env.DEX_QUIET !== undefined && !["", "0", "false"].includes(env.DEX_QUIET)
 }

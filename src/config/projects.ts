@@ -6,14 +6,14 @@ import { readObject } from "./load.ts"
 import { replaceFile } from "./write.ts"
 
 /** The projects that the user opted in: dex also reads their code and git history. Stored in `projects.json`. */
-export function optedIn(home: Pick<Home, "dir">): string[] {
+export function optedInProjects(home: Pick<Home, "dir">): string[] {
   const { projects } = readObject(projectsFile(home), [])
   return Array.isArray(projects) ? projects.filter((path): path is string => typeof path === "string") : []
 }
 
-/** True if the project was not in the list before. */
+/** Adds a project to the list. Returns true if it was not in it before. */
 export function optIn(home: Pick<Home, "dir">, project: string): boolean {
-  const current = optedIn(home)
+  const current = optedInProjects(home)
   if (current.some((path) => isSamePath(path, project))) return false
   write(home, [...current, project].sort())
   return true
@@ -24,9 +24,9 @@ export function prepareProjects(home: Pick<Home, "dir">): void {
   if (!existsSync(projectsFile(home))) write(home, [])
 }
 
-/** True if the project was in the list. */
+/** Removes a project from the list. Returns true if it was in it. */
 export function optOut(home: Pick<Home, "dir">, project: string): boolean {
-  const current = optedIn(home)
+  const current = optedInProjects(home)
   if (!current.some((path) => isSamePath(path, project))) return false
   write(
     home,

@@ -4,34 +4,37 @@ import { DexError, messageOf } from "../core/error.ts"
 import { openFile, RefusedFile, readOpened } from "../core/read-file.ts"
 import { isVariable, SETTINGS, type Settings, splitNames } from "./settings.ts"
 
+/** The kinds of servers that can have a key. */
 export const KEYS_FOR = ["embed", "rerank", "llm"] as const
 export type KeyFor = (typeof KEYS_FOR)[number]
+/** The location of a key: `place` is the name of an environment variable or the path of a file. */
 export type KeyPlace = { from: "environment" | "file"; place: string }
 
-/** `home` replaces ~. */
-export type Where = { env: Record<string, string | undefined>; home: string }
+/** The environment in which to look for keys, and the home folder that replaces ~ in paths. */
+export type KeyContext = { env: Record<string, string | undefined>; home: string }
 
-/** Where a server's key is stored, without reading it; undefined if there is none. */
-export function keyPlace(of: KeyFor, settings: Settings, { env, home }: Where): KeyPlace | undefined {
+/** Returns the location of a server's key, without reading the key; undefined if there is none. */
+export function keyPlace(of: KeyFor, settings: Settings, { env, home }: KeyContext): KeyPlace | undefined {
   const name = `${of}.api_key_from` as const
   const named = splitNames(settings[name])
   const places = named.some(isVariable) ? named : [SETTINGS[name].default, ...named]
-  const found = places.map(
+  const keyPlaces = places.map(
     (place): KeyPlace =>
       isVariable(place) ? { from: "environment", place } : { from: "file", place: inHome(place, home) },
   )
   const hasKey = ({ from, place }: KeyPlace) => (from === "environment" ? Boolean(env[place]) : existsSync(place))
-  // Reading a file that is missing is an error: without its key, a server would only refuse.
-  return found.find(hasKey) ?? found.find(({ from }) => from === "file")
+  // If there is no key anywhere, return a file that was named: reading it fails with a clear error, while a server would only
+  // refuse requests without a key.
+  return keyPlaces.find(hasKey) ?? keyPlaces.find(({ from }) => from === "file")
 }
 
 /** The key, from the first place that has one. Errors name the place, never the key. */
-export function readKey(of: KeyFor, settings: Settings, where: Where): string | undefined {
-  const found = keyPlace(of, settings, where)
-  if (!found) return undefined
-  const key = (found.from === "environment" ? where.env[found.place]! : readPrivate(of, found.place)).trim()
+export function readKey(of: KeyFor, settings: Settings, context: KeyContext): string | undefined {
+  const location = keyPlace(of, settings, context)
+  if (!location) return undefined
+  const key = (location.from === "environment" ? context.env[location.place]! : readPrivate(of, location.place)).trim()
   if (!isKey(key))
-    throw new DexError("key", `${found.place} does not contain a key: one line of letters, digits and symbols.`)
+    throw new DexError("key", `${location.place} does not contain a key: one line of letters, digits and symbols.`)
   return key
 }
 
@@ -58,7 +61,7 @@ function readPrivate(of: KeyFor, file: string): string {
       throw new DexError("key", `${file} is not a file with a key in it: it is ${error.message}.`)
     throw new DexError(
       "key",
-      `The key file ${file} cannot be read (${messageOf(error)}). Make it, or: dex config unset ${of}.api_key_from`,
+      `The key file ${file} cannot be read (${messageOf(error)}). Create it, or run: dex config unset ${of}.api_key_from`,
       { cause: error },
     )
   }

@@ -1,16 +1,16 @@
 import { isAgentProvider } from "../core/model-run.ts"
 import { dexHome } from "./home.ts"
-import { keyPlace, readKey, type Where } from "./secret.ts"
+import { type KeyContext, keyPlace, readKey } from "./secret.ts"
 import { SETTINGS, type Settings, splitNames } from "./settings.ts"
 
 // The options of model server clients, read from the settings. The key is read only if there is a server.
 
-export function embedSettings(settings: Settings, where: Where) {
+export function embedSettings(settings: Settings, context: KeyContext) {
   const provider = settings["embed.provider"]
-  const apiKey = provider === "none" || provider === "local" ? undefined : readKey("embed", settings, where)
+  const apiKey = provider === "none" || provider === "local" ? undefined : readKey("embed", settings, context)
   return {
     provider,
-    dexDir: provider === "local" ? dexHome({ ...where.env, HOME: where.home }).dir : undefined,
+    dexDir: provider === "local" ? dexHome({ ...context.env, HOME: context.home }).dir : undefined,
     url: settings["embed.url"],
     model: settings["embed.model"],
     dims: settings["embed.dims"],
@@ -24,10 +24,10 @@ export function rerankUrl(settings: Settings): string | undefined {
 }
 
 /** Undefined if reranking is off. */
-export function rerankSettings(settings: Settings, where: Where) {
+export function rerankSettings(settings: Settings, context: KeyContext) {
   const url = rerankUrl(settings)
   if (url === undefined) return undefined
-  const apiKey = readKey("rerank", settings, where)
+  const apiKey = readKey("rerank", settings, context)
   return {
     url,
     model: settings["rerank.model"],
@@ -35,18 +35,18 @@ export function rerankSettings(settings: Settings, where: Where) {
   }
 }
 
-/** Whether a model is configured: this needs a key or an address that the user chose. */
-export function hasLlm(settings: Settings, where: Where): boolean {
-  const ownAddress = settings["llm.provider"] !== SETTINGS["llm.provider"].default
-  return ownAddress || keyPlace("llm", settings, where) !== undefined
+/** Whether a model is configured: this needs a key, or a provider that the user chose. */
+export function hasLlm(settings: Settings, context: KeyContext): boolean {
+  const hasOwnProvider = settings["llm.provider"] !== SETTINGS["llm.provider"].default
+  return hasOwnProvider || keyPlace("llm", settings, context) !== undefined
 }
 
 /**
  * The model that answers: a server, or an installed agent, which uses its own model unless one was chosen. Undefined if none is
  * configured, so that nothing is sent to anybody whom the user did not choose.
  */
-export function llmSettings(settings: Settings, where: Where) {
-  if (!hasLlm(settings, where)) return undefined
+export function llmSettings(settings: Settings, context: KeyContext) {
+  if (!hasLlm(settings, context)) return undefined
   const provider = settings["llm.provider"]
   const model = settings["llm.model"]
   if (isAgentProvider(provider))
@@ -57,7 +57,7 @@ export function llmSettings(settings: Settings, where: Where) {
       maxTokens: settings["llm.max_tokens"],
       allowed: splitNames(settings["llm.allowed_agents"]),
     }
-  const apiKey = readKey("llm", settings, where)
+  const apiKey = readKey("llm", settings, context)
   return {
     type: "server" as const,
     provider,

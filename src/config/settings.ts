@@ -19,7 +19,7 @@ export const SETTINGS = {
     text(
       "The embedding server's address. Default: https://api.openai.com/v1 for openai, http://127.0.0.1:11434 for ollama.",
     ),
-    { check: url },
+    { check: checkServerUrl },
   ),
   "embed.model": setting(text("The embedding model's name, as the server knows it.", { minLength: 1 })),
   "embed.dims": setting(
@@ -38,8 +38,10 @@ export const SETTINGS = {
     narrowest: false,
   }),
   "search.rerank": setting(
-    text("The address of a server that reorders the best 20 results: any that speaks /rerank. off: none does."),
-    { default: "off", narrowest: "off", check: urlOrOff },
+    text(
+      "The address of a server that reorders the best 20 results: any that speaks /rerank. off: keep dex's own order.",
+    ),
+    { default: "off", narrowest: "off", check: checkUrlOrOff },
   ),
   "rerank.model": setting(text("The reranking model's name, as the server knows it.", { minLength: 1 })),
   "rerank.timeout_ms": setting(
@@ -61,9 +63,12 @@ export const SETTINGS = {
     ),
     { narrowest: "log" },
   ),
-  "proactive.max_suggestions": setting(integer("Most suggestions at one moment.", { minimum: 1, maximum: 5 }), {
-    default: 5,
-  }),
+  "proactive.max_suggestions": setting(
+    integer("The maximum number of suggestions at one moment.", { minimum: 1, maximum: 5 }),
+    {
+      default: 5,
+    },
+  ),
   "proactive.min_relevance_score": setting({
     ...decimal("How likely a suggestion must be to help, from 0 to 1. Default: fitted on real sessions."),
     minimum: 0,
@@ -77,47 +82,52 @@ export const SETTINGS = {
     text(
       `The kinds of suggestions that are switched off, separated by commas: ${KINDS.join(", ")}. A project's file can only add to them.`,
     ),
-    { default: "none", check: kinds, isAddedTo: true },
+    { default: "none", check: checkKinds, isAddedTo: true },
   ),
   "llm.provider": setting(
     text(
       `The model that answers: the address of any server that speaks /chat/completions, usually ending in /v1; or an agent that you have: ${MODEL_AGENTS.join(", ")}, or agent for the one that is installed.`,
     ),
-    { default: "https://api.openai.com/v1", check: urlOrAgent },
+    { default: "https://api.openai.com/v1", check: checkUrlOrAgent },
   ),
   "llm.allowed_agents": setting(
     text(
       "The agents that you let dex ask as a model, separated by commas. What dex asks them goes to their providers; dex asks you before the first time.",
     ),
-    { check: modelAgents, isOwn: true },
+    { check: checkModelAgents, isOwn: true },
   ),
   "llm.model": setting(
     text("The model's name, as the server knows it. If unset, an agent chooses its own.", { minLength: 1 }),
     { default: "gpt-4o-mini" },
   ),
   "llm.temperature": setting({ ...decimal("The model's temperature."), minimum: 0, maximum: 2 }, { default: 0 }),
-  "llm.max_tokens": setting(integer("Most tokens in one reply of the model.", { minimum: 16, maximum: 1_000_000 }), {
-    default: 4096,
-  }),
+  "llm.max_tokens": setting(
+    integer("The maximum number of tokens in one reply of the model.", { minimum: 16, maximum: 1_000_000 }),
+    {
+      default: 4096,
+    },
+  ),
   "llm.api_key_from": keyFrom("llm", "model"),
   "deliver.allow_hosts": setting(
     text(
       "Hosts that may receive webhooks although they are private or without TLS, separated by commas: localhost:3000,hooks.lan.",
     ),
-    { check: hosts },
+    { check: checkHosts },
   ),
   "usage.plan": setting(
     text(
-      "The subscription you pay, like Max 20x: `dex usage` then says that what it shows is the list price, covered by it.",
+      "The subscription that you pay for, such as Max 20x. `dex usage` then says that it shows list prices, which your subscription covers.",
     ),
   ),
   "usage.prices_file": setting(
-    text("A JSON file with your own prices, in dollars per million tokens, which count before those that dex knows."),
-    { check: fullPath },
+    text(
+      "A JSON file with your own prices, in dollars per million tokens. They take precedence over the prices that dex knows.",
+    ),
+    { check: checkFullPath },
   ),
   "hub.share": setting(
     flag(
-      "Send what you shared with `dex hub share`. This setting alone shares nothing; false in a project's file keeps the project here.",
+      "Send what you shared with `dex hub share`. This setting alone shares nothing; false in a project's file keeps the project on this machine.",
     ),
     { default: true, narrowest: false },
   ),
@@ -125,13 +135,13 @@ export const SETTINGS = {
     text(
       "Your own agents, separated by commas: full paths of modules, or names of packages in ~/.dex/node_modules. They run inside dex.",
     ),
-    { check: modules, isOwn: true },
+    { check: checkModules, isOwn: true },
   ),
   "sources.extra_roots": setting(
     text(
-      "Other homes to read agents' sessions from, separated by commas: a container's home, another user's, /mnt/c/Users/you under WSL. Each is looked at like your own home.",
+      "Other homes to read agents' sessions from, separated by commas: a container's home, another user's, /mnt/c/Users/you under WSL. dex searches each of them like your own home.",
     ),
-    { check: homes },
+    { check: checkHomes },
   ),
 }
 
@@ -152,15 +162,18 @@ export type Setting<T> = {
   isOwn?: boolean
 }
 
-type Chosen<S extends Schema> = { default: Infer<S> } & Pick<
+type SettingOptions<S extends Schema> = { default: Infer<S> } & Pick<
   Setting<unknown>,
   "check" | "narrowest" | "isAddedTo" | "isOwn"
 >
 
-export function setting<S extends Schema>(schema: S, chosen: Chosen<S>): Setting<Infer<S>>
-export function setting<S extends Schema>(schema: S, chosen?: Omit<Chosen<S>, "default">): Setting<Infer<S> | undefined>
-export function setting(schema: Schema, chosen: Partial<Chosen<Schema>> = {}): Setting<unknown> {
-  return { schema, default: undefined, ...chosen }
+export function setting<S extends Schema>(schema: S, options: SettingOptions<S>): Setting<Infer<S>>
+export function setting<S extends Schema>(
+  schema: S,
+  options?: Omit<SettingOptions<S>, "default">,
+): Setting<Infer<S> | undefined>
+export function setting(schema: Schema, options: Partial<SettingOptions<Schema>> = {}): Setting<unknown> {
+  return { schema, default: undefined, ...options }
 }
 
 function keyFrom(of: string, server: string) {
@@ -169,7 +182,7 @@ function keyFrom(of: string, server: string) {
     text(
       `Where the ${server} server's key is: names of environment variables, and full paths of files that only you can read (chmod 600), separated by commas. The first that has one counts. If no variable is named, ${variable} comes first.`,
     ),
-    { default: variable, check: keyPlaces },
+    { default: variable, check: checkKeyPlaces },
   )
 }
 
@@ -217,31 +230,33 @@ export function splitNames(value: string | undefined): string[] {
   return (value ?? "").split(",").flatMap((name) => name.trim() || [])
 }
 
-function urlOrAgent(value: string): string | undefined {
+function checkUrlOrAgent(value: string): string | undefined {
   if (isAgentProvider(value)) return undefined
   return URL.canParse(value)
-    ? url(value)
+    ? checkServerUrl(value)
     : `must be an address, like http://127.0.0.1:11434/v1, or one of ${AGENT_PROVIDERS.join(", ")}`
 }
 
-function modelAgents(value: string): string | undefined {
+function checkModelAgents(value: string): string | undefined {
   const isOne = (name: string) => (MODEL_AGENTS as readonly string[]).includes(name)
   return splitNames(value).every(isOne) ? undefined : `must be among ${MODEL_AGENTS.join(", ")}, separated by commas`
 }
 
-function urlOrOff(value: string): string | undefined {
+function checkUrlOrOff(value: string): string | undefined {
   if (value === "off") return undefined
-  return URL.canParse(value) ? url(value) : "must be the server's address, like http://127.0.0.1:8080/v1, or off"
+  return URL.canParse(value)
+    ? checkServerUrl(value)
+    : "must be the server's address, like http://127.0.0.1:8080/v1, or off"
 }
 
-function kinds(value: string): string | undefined {
+function checkKinds(value: string): string | undefined {
   const names: readonly string[] = ["none", ...KINDS]
   return splitNames(value).every((name) => names.includes(name))
     ? undefined
     : `must be among ${KINDS.join(", ")}, separated by commas, or none`
 }
 
-export function url(value: string): string | undefined {
+export function checkServerUrl(value: string): string | undefined {
   if (!URL.canParse(value)) return "must be an address, like http://127.0.0.1:11434"
   const { protocol, username, password, search, hash } = new URL(value)
   if (protocol !== "http:" && protocol !== "https:") return "must begin with http:// or https://"
@@ -250,44 +265,44 @@ export function url(value: string): string | undefined {
   return undefined
 }
 
-function hosts(value: string): string | undefined {
+function checkHosts(value: string): string | undefined {
   return value.split(",").every((host) => /^([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?$/i.test(host.trim()))
     ? undefined
     : "must be names of hosts, with their port or without: localhost:3000,hooks.lan"
 }
 
-function modules(value: string): string | undefined {
+function checkModules(value: string): string | undefined {
   return splitNames(value).every((name) => /^(\/|~\/|[a-z]:[\\/]|@?[a-z0-9][\w.-]*(\/[a-z0-9][\w.-]*)?$)/i.test(name))
     ? undefined
     : "must be full paths or names of packages, separated by commas: ~/agents/mine.mjs,dex-agent-other"
 }
 
-export function fullPath(value: string): string | undefined {
+export function checkFullPath(value: string): string | undefined {
   return isAbsolute(value) || value.startsWith("~/") ? undefined : "must be a full path: /… or ~/…"
 }
 
-function homes(value: string): string | undefined {
-  return splitNames(value).every((path) => fullPath(path) === undefined)
+function checkHomes(value: string): string | undefined {
+  return splitNames(value).every((path) => checkFullPath(path) === undefined)
     ? undefined
     : "must be full paths, separated by commas: /mnt/c/Users/you,~/containers/dev/home"
 }
 
-/** Each place may be a file that is opened, so there are few. */
+/** The most places of one key. Each may be a file that has to be opened. */
 const MOST_KEY_PLACES = 8
 
-function keyPlaces(value: string): string | undefined {
+function checkKeyPlaces(value: string): string | undefined {
   const places = splitNames(value)
   if (places.length > MOST_KEY_PLACES) return `may name at most ${MOST_KEY_PLACES} places`
-  return places.length > 0 && places.every((place) => isVariable(place) || fullPath(place) === undefined)
+  return places.length > 0 && places.every((place) => isVariable(place) || checkFullPath(place) === undefined)
     ? undefined
     : "must be names of environment variables (capitals) or full paths (/… or ~/…), separated by commas, not the key itself"
 }
 
 export function isVariable(place: string): boolean {
-  return variableName(place) === undefined
+  return checkVariableName(place) === undefined
 }
 
-export function variableName(value: string): string | undefined {
+export function checkVariableName(value: string): string | undefined {
   return /^[A-Z_][A-Z0-9_]{0,63}$/.test(value)
     ? undefined
     : "must be the name of an environment variable (capitals), not the key itself"

@@ -20,8 +20,8 @@ export function writeSetting(file: string, name: SettingName, value: SettingValu
   replaceFile(file, `${JSON.stringify(Object.fromEntries([...others, ...chosen]), undefined, 2)}\n`)
 }
 
-/** The new setting's value in the user's file after an old name gets this value, or is removed. */
-export function convertedSetting(file: string, old: string, value: SettingValue | undefined): SettingValue | undefined {
+/** Returns the value of the new setting after the old one is set to this value or, if undefined, removed. */
+export function convertSetting(file: string, old: string, value: SettingValue | undefined): SettingValue | undefined {
   const { now, convert } = oldSetting(old)!
   const soFar = String(loadSettings({ file, env: {} }).settings[now])
   return convert(value, soFar, soFar === "off" ? undefined : soFar) || undefined
@@ -36,7 +36,7 @@ export function writeKey(home: Pick<Home, "dir" | "config">, of: KeyFor, key: st
     )
   const file = join(home.dir, `${of}.key`)
   replaceFile(file, `${key}\n`)
-  writeSetting(home.config, `${of}.api_key_from`, convertedSetting(home.config, `${of}.api_key_file`, file))
+  writeSetting(home.config, `${of}.api_key_from`, convertSetting(home.config, `${of}.api_key_file`, file))
   return file
 }
 
@@ -44,19 +44,19 @@ export function writeKey(home: Pick<Home, "dir" | "config">, of: KeyFor, key: st
 export function replaceFile(path: string, content: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    const target = followed(path)
-    const beside = `${target}.${process.pid}.new`
+    const target = resolveLink(path)
+    const temporary = `${target}.${process.pid}.new`
     try {
-      const fd = openSync(beside, "w", 0o600)
+      const fd = openSync(temporary, "w", 0o600)
       try {
-        writeFileSync(fd, content) // all of it or an error; writeSync may write only a part
+        writeFileSync(fd, content) // writes everything or throws; writeSync may write only a part
         fsyncSync(fd)
       } finally {
         closeSync(fd)
       }
-      renameSync(beside, target)
+      renameSync(temporary, target)
     } finally {
-      rmSync(beside, { force: true })
+      rmSync(temporary, { force: true })
     }
   } catch (error) {
     throw new DexError("config", `${path} cannot be written (${messageOf(error)}). Nothing was changed.`, {
@@ -65,8 +65,8 @@ export function replaceFile(path: string, content: string): void {
   }
 }
 
-/** People keep such files in one folder and link to them: the link stays. */
-function followed(path: string): string {
+/** Returns the file that a link leads to. People who keep their settings elsewhere link to them, and the link must stay. */
+function resolveLink(path: string): string {
   try {
     return realpathSync(path)
   } catch {

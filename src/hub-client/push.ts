@@ -155,7 +155,11 @@ async function removeIfForgotten({ store, pushed, now }: PushParts, conversation
 
 async function removeLeaving(parts: PushParts, report: PushReport): Promise<void> {
   const { store, pushed, hub } = parts
-  for (let page = pushed.in("leaving", LEAVING_AT_ONCE); page.length > 0; page = pushed.in("leaving", LEAVING_AT_ONCE))
+  for (
+    let page = pushed.inState("leaving", LEAVING_AT_ONCE);
+    page.length > 0;
+    page = pushed.inState("leaving", LEAVING_AT_ONCE)
+  )
     for (const row of page) {
       if (isPastDeadline(parts)) {
         report.complete = false
@@ -174,7 +178,7 @@ const MAX_REFUSED = 1_000
 async function retryRefused(parts: PushParts, report: PushReport): Promise<void> {
   const { pushed, now, retriesRefused } = parts
   const batches = new Batches(parts, report)
-  for (const row of pushed.in("refused", MAX_REFUSED)) {
+  for (const row of pushed.inState("refused", MAX_REFUSED)) {
     if (isPastDeadline(parts)) break
     const hasSecret = row.rules !== undefined
     const isDue = hasSecret

@@ -65,7 +65,7 @@ export async function runSyncPlan(
       } else {
         recent.add(written.fresh)
         spending.add(written.paid)
-        remaining += addUnitsToRead(plan, waiting, job, written.again)
+        remaining += addUnitsToRead(plan, waiting, job, written.unitsToRead)
         report.read++
         report.changed += written.changed
         report.added_messages += written.added_messages

@@ -40,7 +40,7 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
   return {
     source: "docs",
     unit: { key: id, path: join(collection.root, name), stamp, bornAt: at, modifiedAt: at },
-    seen: true,
+    sourceExists: true,
     cursor: "",
     connector_version: DOCUMENTS_VERSION,
     redaction_version: REDACTION_VERSION,

@@ -87,7 +87,7 @@ async function readUnit(
       bornAt: unit.bornAt,
       modifiedAt: unit.modifiedAt,
     },
-    seen: true,
+    sourceExists: true,
     partial: context.onlyReadable,
     cursor: JSON.stringify(end.cursor),
     connector_version: connector.version,
@@ -124,7 +124,7 @@ async function replayUnit(
   return {
     source: connector.source,
     unit,
-    seen: false,
+    sourceExists: false,
     cursor: known.cursor,
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,

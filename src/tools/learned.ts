@@ -1,4 +1,4 @@
-import { optedIn } from "../config/projects.ts"
+import { optedInProjects } from "../config/projects.ts"
 import { isSamePath } from "../core/path-key.ts"
 import { isKnowledgeOutdated, needsLearning } from "../learn/outdated.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
@@ -111,7 +111,7 @@ export async function learnInProcess(dex: Dex): Promise<{ complete: boolean }> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
   knowledge.projects.setRedactionVersion(REDACTION_VERSION)
-  knowledge.projects.dropOtherProjects(optedIn(dex.home))
+  knowledge.projects.dropOtherProjects(optedInProjects(dex.home))
   const { complete } = (await needsLearning(store, knowledge))
     ? await learnMore(dex, store, knowledge)
     : { complete: true }

@@ -27,7 +27,7 @@ export function findTraces(dir: string, idOrPrefix: string): Trace[] {
   return traces
 }
 
-/** Skips a file that another process removes meanwhile, which contained the oldest lines. */
+/** Yields all lines, newest first. Skips a file that another process removes meanwhile: it contained the oldest lines. */
 function* linesNewestFirst(dir: string): Generator<string> {
   for (const number of fileNumbers(dir).reverse()) {
     let text: string

@@ -30,7 +30,7 @@ export type ListedPrice = {
   long?: ({ over: number } & Rates)[]
 }
 
-/** The prices of one npm package. `fast` is the factor by which a model's price rises in its fast mode. */
+/** The prices in one npm package. `fast` is the factor by which the prices of a model are multiplied in its fast mode. */
 export type PriceSource = {
   package: string
   version: string
@@ -115,6 +115,7 @@ export function parseOwnPrices(text: string, file: string): { source: PriceSourc
   return { source, problems }
 }
 
+/** Adds the prices of a model to the source. Returns a description of the problem if they are invalid. */
 function addOwnPrice(
   source: { prices: ListedPrice[]; fast: Record<string, number> },
   model: string,
@@ -129,7 +130,7 @@ function addOwnPrice(
     const longRates = ratesOf(rest)
     if (typeof longRates === "string") return longRates
     if (!CONTEXT_STEPS.includes(over as number))
-      return `can have long only if over is one of ${CONTEXT_STEPS.join(", ")}`
+      return `has a long price whose over is not one of ${CONTEXT_STEPS.join(", ")}`
     steps.push({ over: over as number, ...rates, ...longRates })
   }
   const name = makerModelName(model.replace(/\*$/, ""))
@@ -140,6 +141,7 @@ function addOwnPrice(
   return undefined
 }
 
+/** Returns the rates, or a description of the problem if one is invalid. */
 function ratesOf(value: Record<string, unknown>): Rates | string {
   for (const [name, rate] of Object.entries(value)) {
     if (!RATES.includes(name)) return `has ${JSON.stringify(name)}, which is not one of ${RATES.join(", ")}, long, fast`

@@ -9,7 +9,7 @@ export type AreaSpec = {
   files?: RegExp
   /** Returns true for folders to skip. The path has its links resolved. */
   skips(path: string): boolean
-  /** If false, only `recheck` looks for the folder while it does not exist. */
+  /** Whether to watch for the folder to be created if it does not exist yet. If false, only `recheck` notices a new folder. */
   awaits?: boolean
   /** How often to poll if the system cannot watch the folder, in milliseconds. Undefined if it is not polled. */
   pollEveryMs?: number
@@ -33,10 +33,10 @@ export type AreaState = { how: "watching" | "polling" | "waiting" | "nothing"; f
 
 /** How many changed files to remember. Forgetting one costs one unnecessary look. */
 const MAX_STAMPS = 2_000
-/** A walk takes at most one part in this many of the time. */
+/** After a walk through a polled folder, the next one waits at least this many times as long as the walk took. */
 const POLL_SHARE = 100
 
-/** Watches a folder until closed, also if it appears later, disappears, or cannot be watched. */
+/** Watches a folder until closed, even if it is created later, disappears, or cannot be watched. */
 export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
   let watching: FolderWatch | undefined
   let waiting: FSWatcher | undefined
@@ -48,7 +48,7 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
    * True if the file really changed. Reading can look like a change: as root, SQLite sets the owner of another program's files
    * again when it reads them.
    */
-  const isOther = (path: string) => {
+  const hasChanged = (path: string) => {
     const file = entryAt(path)
     const stamp = file?.isFile() ? `${file.size}:${file.mtimeMs}` : ""
     if (stamp !== "" && stamps.get(path) === stamp) return false
@@ -56,18 +56,19 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
     stamps.set(path, stamp)
     return true
   }
+  /** `isNew`: the folder was not watched until now, so a change is reported at once. */
   const open = (isNew: boolean) => {
     if (closed) return
     release()
     const folder = realFolder(spec.folder)
     if (folder === undefined) return wait()
     const changed = (path: string) => {
-      const below = relative(folder, path).split(sep).join("/")
-      if (spec.files !== undefined && below !== "" && !spec.files.test(below)) return
-      if (isOther(path)) events.changed(below || undefined)
+      const relativePath = relative(folder, path).split(sep).join("/")
+      if (spec.files !== undefined && relativePath !== "" && !spec.files.test(relativePath)) return
+      if (hasChanged(path)) events.changed(relativePath || undefined)
     }
     let failed = false
-    const made = watchFolders(
+    const folderWatch = watchFolders(
       { folder, depth: spec.depth, skips: spec.skips },
       {
         changed,
@@ -84,13 +85,13 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
       },
     )
     if (failed) return
-    watching = made
+    watching = folderWatch
     if (isNew) events.changed(undefined)
   }
   /** Watches the nearest existing parent until the folder exists, which needs a single watch. */
   const wait = () => {
     if (spec.awaits === false) return
-    const above = nearestAbove(spec.folder)
+    const above = nearestExistingParent(spec.folder)
     const next = spec.folder.slice(above.length).split(sep).find(Boolean)
     try {
       const watcher = watch(above, (_, name) => {
@@ -102,7 +103,7 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
       return // cannot be watched; `recheck` looks for the folder from time to time
     }
     // The folder may have appeared before the watch began.
-    if (realFolder(spec.folder) !== undefined || nearestAbove(spec.folder) !== above) open(true)
+    if (realFolder(spec.folder) !== undefined || nearestExistingParent(spec.folder) !== above) open(true)
   }
   const poll = (area: Area, before: number | undefined) => {
     const started = performance.now()
@@ -143,9 +144,9 @@ function realFolder(path: string): string | undefined {
   }
 }
 
-function nearestAbove(path: string): string {
+function nearestExistingParent(path: string): string {
   const above = dirname(path)
-  return above === path || existsSync(above) ? above : nearestAbove(above)
+  return above === path || existsSync(above) ? above : nearestExistingParent(above)
 }
 
 /** A number that changes if a name, a size or a time in the folder changes. */

@@ -36,10 +36,10 @@ const MAX_FOLDERS = 50_000
  * watch for every file, cannot exclude folders and takes six times the memory. The other systems can watch complete trees.
  */
 export function watchFolders(area: Area, events: FolderEvents, platform = process.platform): FolderWatch {
-  return platform === "linux" ? byFolder(area, events) : asTree(area, events)
+  return platform === "linux" ? watchEachFolder(area, events) : watchTree(area, events)
 }
 
-function byFolder(area: Area, events: FolderEvents): FolderWatch {
+function watchEachFolder(area: Area, events: FolderEvents): FolderWatch {
   const open = new Map<string, FSWatcher>()
   let closed = false
   const close = () => {
@@ -59,12 +59,12 @@ function byFolder(area: Area, events: FolderEvents): FolderWatch {
       open.delete(folder)
     }
   }
-  /** `isNew`: the contents were created before the watch began, so they are reported. */
+  /** `isNew`: the folder was just created. Its contents may be older than the watch, so they are reported as changes. */
   const add = (folder: string, level: number, isNew: boolean) => {
     if (closed || open.has(folder)) return
     if (open.size >= MAX_FOLDERS) throw new TooManyFoldersError()
     try {
-      const watcher = watch(folder, (event, name) => take(folder, level, event, name))
+      const watcher = watch(folder, (event, name) => handleEvent(folder, level, event, name))
       watcher.on("error", () => drop(folder)) // it was removed; its parent reports that
       open.set(folder, watcher)
     } catch (error) {
@@ -79,17 +79,17 @@ function byFolder(area: Area, events: FolderEvents): FolderWatch {
       } else if (level < area.depth && !area.skips(path)) add(path, level + 1, isNew)
     }
   }
-  const take = (folder: string, level: number, event: string, name: string | null) => {
+  const handleEvent = (folder: string, level: number, event: string, name: string | null) => {
     if (closed) return
     try {
       if (name === null) return events.changed(folder)
       const path = folder + sep + name
       if (event === "rename") {
-        const found = entryAt(path)
+        const entry = entryAt(path)
         // A folder that is removed reports this under its own name.
-        if (!found && name === basename(folder)) return renew(folder, level)
-        if (!found) drop(path)
-        else if (found.isDirectory()) {
+        if (!entry && name === basename(folder)) return renew(folder, level)
+        if (!entry) drop(path)
+        else if (entry.isDirectory()) {
           if (level < area.depth && !area.skips(path)) add(path, level + 1, true)
           return
         }
@@ -115,7 +115,7 @@ function byFolder(area: Area, events: FolderEvents): FolderWatch {
   return { folders: () => open.size, close }
 }
 
-function asTree(area: Area, events: FolderEvents): FolderWatch {
+function watchTree(area: Area, events: FolderEvents): FolderWatch {
   let watcher: FSWatcher | undefined
   const isOutside = (path: string) => {
     const steps = relative(area.folder, path).split(sep).slice(0, -1)
@@ -168,6 +168,6 @@ export function listFolder(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // removed since, or not readable for us
+    return [] // it was removed meanwhile, or it cannot be read
   }
 }

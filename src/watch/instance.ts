@@ -12,7 +12,7 @@ const MAX_TRIES = 4
 const RETRY_AFTER_MS = 60
 
 /**
- * Takes the lock with which only one `dex watch` runs at a time. Undefined if another one is running. The system releases the
+ * Takes the lock that prevents a second `dex watch`. Undefined if another one is running. The system releases the
  * lock, however the process ends.
  */
 export async function takeInstance(home: Place): Promise<{ release(): void } | undefined> {

@@ -36,7 +36,7 @@ export async function carryOutOrder(order: Order, dex: Dex, listeners: Listeners
     unreadable: 0,
     problems: [],
   }
-  const tell = async (work: () => Promise<unknown>) => {
+  const runListener = async (work: () => Promise<unknown>) => {
     try {
       if ((await work()) === "busy") answer.busy = true
     } catch (error) {
@@ -45,13 +45,13 @@ export async function carryOutOrder(order: Order, dex: Dex, listeners: Listeners
   }
   if (order.type === "project") {
     const { type: _, ...change } = order
-    for (const listener of listeners.project) await tell(() => listener(dex, change))
+    for (const listener of listeners.project) await runListener(() => listener(dex, change))
   } else {
     const store = await dex.store()
     const before = order.after ?? (await store.revision())
     const report = await syncOf(dex, order.source)
     const { refs, token } = await changedSince(store, before)
-    if (refs.length > 0) for (const listener of listeners.messages) await tell(() => listener(dex, refs))
+    if (refs.length > 0) for (const listener of listeners.messages) await runListener(() => listener(dex, refs))
     answer.busy ||= report.busy
     answer.conversations = report.changed
     answer.messages = report.added_messages

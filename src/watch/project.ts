@@ -16,18 +16,18 @@ export type Project = {
   take(): ProjectChange
   /** Call this if the taken changes could not be used. The next call of `take` returns everything. */
   missed(): void
-  /** Reads again what git ignores. If the files are not being watched, anything may have changed. */
+  /** Reads again what git ignores. If the files are not being watched, reports that any of them may have changed. */
   recheck(): Promise<void>
   close(): void
 }
 
-/** Watches a project's source files and its git history. `own` is dex's folder. */
+/** Watches a project's source files and its git history. `dexDir` is dex's folder. */
 export async function openProject(
   project: string,
-  own: string,
+  dexDir: string,
   on: { touched(): void; problem(problem: WatchProblem): void },
 ): Promise<Project> {
-  const [root, mine] = [resolveLinks(project), resolveLinks(own)]
+  const [root, dexFolder] = [resolveLinks(project), resolveLinks(dexDir)]
   let files: Set<string> | undefined = new Set()
   let git = false
   let skipped = await skippedFolders(root)
@@ -40,11 +40,11 @@ export async function openProject(
     else for (const name of names) files?.add(name)
     on.touched()
   }
-  const sieve = createIgnoreFilter((names) => ignoredFiles(root, names), changed)
+  const ignoreFilter = createIgnoreFilter((names) => ignoredFiles(root, names), changed)
   const tree = watchArea(
-    { folder: project, depth: PROJECT_DEPTH, skips: (path) => path === mine || skipped(path), awaits: false },
+    { folder: project, depth: PROJECT_DEPTH, skips: (path) => path === dexFolder || skipped(path), awaits: false },
     {
-      changed: (path) => (path === undefined ? changed(undefined) : sieve.take(path)),
+      changed: (path) => (path === undefined ? changed(undefined) : ignoreFilter.take(path)),
       problem: on.problem,
     },
   )
@@ -71,13 +71,13 @@ export async function openProject(
     },
     recheck: async () => {
       skipped = await skippedFolders(root)
-      sieve.forget()
+      ignoreFilter.forget()
       if (tree.state().how === "watching") return tree.restart()
       missed()
       on.touched()
     },
     close: () => {
-      sieve.close()
+      ignoreFilter.close()
       for (const area of areas) area.close()
     },
   }

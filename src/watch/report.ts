@@ -67,12 +67,12 @@ export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchE
       say({ event: "project", at: at(), project, files: files?.length, git }),
     /** Reports which folders are watched, if that has changed. */
     state: (agents: AgentArea[], areas: AreaWatch[], projects: string[]) => {
-      const there = agents.filter(({ area }) => ["watching", "polling"].includes(area.state().how))
-      const sources = [...new Set(there.map(({ source }) => source))].filter((source) => !isDexSource(source))
+      const watchedAreas = agents.filter(({ area }) => ["watching", "polling"].includes(area.state().how))
+      const sources = [...new Set(watchedAreas.map(({ source }) => source))].filter((source) => !isDexSource(source))
       const folders = areas.reduce((sum, area) => sum + area.state().folders, 0)
-      const what = JSON.stringify([sources, projects])
-      if (what !== watched) say({ event: "watching", at: at(), pid: process.pid, folders, sources, projects })
-      watched = what
+      const summary = JSON.stringify([sources, projects])
+      if (summary !== watched) say({ event: "watching", at: at(), pid: process.pid, folders, sources, projects })
+      watched = summary
       const last = [...problems.values()].at(-1)
       writeState(dex.home, {
         ...state,

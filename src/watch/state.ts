@@ -10,6 +10,6 @@ export const stateShape = object({
   folders: integer("Folders that the system watches."),
   polled: listOf(text(), "Folders that dex checks every few seconds, because the system cannot watch more."),
   projects: listOf(text()),
-  problem: optional(text("Problems of the last attempt.")),
+  problem: optional(text("The latest problem that still exists.")),
 })
 export type WatchState = Infer<typeof stateShape>

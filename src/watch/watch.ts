@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from "node:fs"
 import { basename } from "node:path"
 import type { Connector, Watched } from "../agents/kit/connector.ts"
-import { optedIn, prepareProjects, projectsFile } from "../config/projects.ts"
+import { optedInProjects, prepareProjects, projectsFile } from "../config/projects.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
 import type { SyncProgress } from "../ingest/sync-types.ts"
@@ -35,16 +35,16 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     report.problem("reader", line),
   )
   const projects = new Map<string, Project>()
-  let seen: string | undefined
+  let revision: string | undefined
   const syncOrder = (key: string) => ({
     type: "sync" as const,
     source: key !== ALL_AGENTS_KEY ? (key as SourceId) : undefined,
-    after: seen,
+    after: revision,
   })
   const readAgents = async (key: string): Promise<LookOutcome> => {
     const answer = await reader.ask(syncOrder(key), report.progress)
     if (answer.busy) return "busy"
-    seen = answer.seen
+    revision = answer.seen
     report.problem(key, answer.problems[0])
     report.looked(key === ALL_AGENTS_KEY ? undefined : (key as SourceId), answer)
     return { tookMs: answer.duration_ms }
@@ -74,13 +74,13 @@ export async function watchAll(options: WatchOptions): Promise<void> {
       return "failed"
     }
   }
-  const pace = createLookSchedule(look)
-  const areas = watchAgents(options, pace, report.area)
+  const schedule = createLookSchedule(look)
+  const areas = watchAgents(options, schedule, report.area)
   const all = () => [...areas.map(({ area }) => area), ...[...projects.values()].flatMap((project) => project.areas)]
   const state = () => report.state(areas, all(), [...projects.keys()])
 
-  const follow = async () => {
-    const wanted = optedIn(dex.home)
+  const updateProjects = async () => {
+    const wanted = optedInProjects(dex.home)
     for (const [path, project] of projects) {
       if (wanted.includes(path)) continue
       project.close()
@@ -88,7 +88,7 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     }
     for (const path of wanted) {
       if (projects.has(path)) continue
-      const touched = () => pace.touch(PROJECT_KEY_PREFIX + path)
+      const touched = () => schedule.touch(PROJECT_KEY_PREFIX + path)
       const project = await openProject(path, dex.home.dir, {
         touched,
         problem: (why) => report.area(path, false, why),
@@ -100,40 +100,40 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     }
     state()
   }
-  let following = Promise.resolve()
-  const followProjects = () => {
-    following = following.then(follow)
-    return following
+  let pendingUpdate = Promise.resolve()
+  const queueUpdate = () => {
+    pendingUpdate = pendingUpdate.then(updateProjects)
+    return pendingUpdate
   }
   prepareProjects(dex.home)
-  const list = watchFile(projectsFile(dex.home), () => void followProjects())
-  await followProjects()
-  pace.touch(ALL_AGENTS_KEY)
+  const projectsFileWatch = watchFile(projectsFile(dex.home), () => void queueUpdate())
+  await queueUpdate()
+  schedule.touch(ALL_AGENTS_KEY)
   const timers = [
     setInterval(() => {
       for (const area of all()) area.recheck()
       state()
     }, RECHECK_MS),
     setInterval(() => {
-      pace.touch(ALL_AGENTS_KEY)
+      schedule.touch(ALL_AGENTS_KEY)
       for (const project of projects.values()) void project.recheck()
     }, READ_ALL_EVERY_MS),
   ]
   report.onLook(state)
   await aborted(signal)
   for (const timer of timers) clearInterval(timer)
-  list.close()
+  projectsFileWatch.close()
   for (const area of all()) area.close()
-  await Promise.all([pace.stop(), reader.stop()])
+  await Promise.all([schedule.stop(), reader.stop()])
   report.stopped()
 }
 
 function watchAgents(
   { dex, connectors }: WatchOptions,
-  pace: LookSchedule,
+  schedule: LookSchedule,
   problem: ReturnType<typeof createReport>["area"],
 ): AgentArea[] {
-  const own = resolveLinks(dex.home.dir)
+  const dexFolder = resolveLinks(dex.home.dir)
   const everything = (root: string): Watched[] => [{ folder: root, depth: Infinity }]
   return connectors.flatMap((connector) =>
     connector.roots(dex.machine).flatMap((root) =>
@@ -144,13 +144,13 @@ function watchAgents(
             folder,
             depth,
             files,
-            skips: (path) => path === own || basename(path) === "node_modules" || skip.includes(basename(path)),
+            skips: (path) => path === dexFolder || basename(path) === "node_modules" || skip.includes(basename(path)),
             pollEveryMs: POLL_MS,
-            // dex does not wait for folders inside its own, because each of its own writes would wake it up.
+            // Do not wait for folders to be created in dex's own folder, because every write of dex there would be an event.
             awaits: !folder.startsWith(dex.home.dir),
           },
           {
-            changed: () => pace.touch(connector.source),
+            changed: () => schedule.touch(connector.source),
             problem: (why) => problem(folder, true, why),
           },
         ),
@@ -196,13 +196,13 @@ function watchFile(path: string, changed: () => void): { close(): void } {
 }
 
 /**
- * `busy`: another process is doing the work, so try again soon. `tookMs`: done; the duration without what only the first look
- * needs.
+ * `busy`: another process is doing the work, so try again soon. `tookMs`: done; the duration of the work itself, without the start
+ * of the reading process.
  */
 export type LookOutcome = "done" | { tookMs: number } | "busy" | "failed"
 
 type LookSchedule = {
-  /** Marks a key as changed. It is looked at soon, and once, however often this is called. */
+  /** Marks a key as changed. It is looked at soon, and only once, however often this is called until then. */
   touch(key: string): void
   /** Starts nothing more, and resolves when the current look is done. */
   stop(): Promise<void>
@@ -212,62 +212,62 @@ type LookSchedule = {
 const GATHER_MS = 100
 /** How often something that changes all the time is read at most, in milliseconds. */
 const MIN_INTERVAL_MS = 1_000
-/** Reading takes at most one part in this many of the time; slow reads are therefore rarer. */
+/** The time from one look at a key to the next is at least this many times as long as the look took. */
 const TIME_SHARE = 5
 const MAX_INTERVAL_MS = 60_000
 const FIRST_RETRY_MS = 5_000
 const MAX_RETRY_MS = 300_000
 
-type Line = { wantedAt?: number; notBefore: number; failures: number }
+type ScheduleEntry = { wantedAt?: number; notBefore: number; failures: number }
 
 /** Decides when to look at each key: soon after it changed, never continuously, one at a time, and less often after failures. */
 export function createLookSchedule(
   look: (key: string) => Promise<LookOutcome>,
   now: () => number = () => performance.now(),
 ): LookSchedule {
-  const lines = new Map<string, Line>()
+  const entries = new Map<string, ScheduleEntry>()
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> | undefined
   let stopped = false
 
-  const dueAt = (line: Line) => Math.max(line.wantedAt! + GATHER_MS, line.notBefore)
+  const dueAt = (entry: ScheduleEntry) => Math.max(entry.wantedAt! + GATHER_MS, entry.notBefore)
   const plan = () => {
     clearTimeout(timer)
     if (stopped || running) return
-    const next = [...lines]
-      .filter(([, line]) => line.wantedAt !== undefined)
+    const next = [...entries]
+      .filter(([, entry]) => entry.wantedAt !== undefined)
       .sort(([, a], [, b]) => dueAt(a) - dueAt(b))[0]
     if (next) timer = setTimeout(() => begin(...next), Math.max(0, dueAt(next[1]) - now()))
   }
-  const begin = (key: string, line: Line) => {
-    line.wantedAt = undefined
+  const begin = (key: string, entry: ScheduleEntry) => {
+    entry.wantedAt = undefined
     const started = now()
     running = look(key)
       .catch((): LookOutcome => "failed")
       .then((outcome) => {
         running = undefined
-        settle(line, outcome, started)
+        settle(entry, outcome, started)
         plan()
       })
   }
-  const settle = (line: Line, outcome: LookOutcome, started: number) => {
-    line.failures = outcome === "failed" ? line.failures + 1 : 0
+  const settle = (entry: ScheduleEntry, outcome: LookOutcome, started: number) => {
+    entry.failures = outcome === "failed" ? entry.failures + 1 : 0
     if (outcome === "done" || typeof outcome === "object") {
       const took = typeof outcome === "object" ? outcome.tookMs : now() - started
-      line.notBefore = started + Math.min(MAX_INTERVAL_MS, Math.max(MIN_INTERVAL_MS, took * TIME_SHARE))
+      entry.notBefore = started + Math.min(MAX_INTERVAL_MS, Math.max(MIN_INTERVAL_MS, took * TIME_SHARE))
       return
     }
-    line.wantedAt ??= now()
+    entry.wantedAt ??= now()
     const wait =
-      outcome === "busy" ? MIN_INTERVAL_MS : Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (line.failures - 1))
-    line.notBefore = now() + wait
+      outcome === "busy" ? MIN_INTERVAL_MS : Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (entry.failures - 1))
+    entry.notBefore = now() + wait
   }
   return {
     touch: (key) => {
-      const line = lines.get(key) ?? { notBefore: Number.NEGATIVE_INFINITY, failures: 0 }
-      lines.set(key, line)
-      if (line.wantedAt !== undefined) return
-      line.wantedAt = now()
+      const entry = entries.get(key) ?? { notBefore: Number.NEGATIVE_INFINITY, failures: 0 }
+      entries.set(key, entry)
+      if (entry.wantedAt !== undefined) return
+      entry.wantedAt = now()
       plan()
     },
     stop: async () => {

@@ -275,7 +275,7 @@ describe("a model", () => {
     expect(set(chosen)).toEqual({ ...agent, provider: "codex", model: "gpt-5.5", allowed: ["codex", "claude_code"] })
     const env = { DEX_LLM_PROVIDER: "codex", DEX_LLM_ALLOWED_AGENTS: "codex" }
     expect(set({}, env)).toMatchObject({ allowed: [] })
-    expect(load({ env }).problems).toEqual([expect.stringMatching(/DEX_LLM_ALLOWED_AGENTS.*only your own settings/)])
+    expect(load({ env }).problems).toEqual([expect.stringMatching(/DEX_LLM_ALLOWED_AGENTS.*only in your own settings/)])
     expect(load({ project: { "llm.provider": "codex", "llm.allowed_agents": "codex" } }).problems).toHaveLength(2)
     expect(readTextValue("llm.provider", "cursor")).toEqual({
       wrong: expect.stringMatching(/address.*or one of agent, /),

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { loadSettings } from "../../src/config/load.ts"
 import { spokenKinds } from "../../src/config/proactive.ts"
-import { optedIn, optIn, optOut } from "../../src/config/projects.ts"
+import { optedInProjects, optIn, optOut } from "../../src/config/projects.ts"
 import type { Subscription } from "../../src/core/suggestion.ts"
 import { pathBelow } from "../../src/learn/paths.ts"
 import { matchingSubscriptions } from "../../src/suggest/subscriptions/matching.ts"
@@ -51,7 +51,7 @@ test("a project is opted in once, and opted out in every spelling", () => {
   mkdirSync(home.dir)
   expect(optIn(home, ONE)).toBe(true)
   expect(optIn(home, OTHER)).toBe(false)
-  expect(optedIn(home)).toEqual([ONE])
+  expect(optedInProjects(home)).toEqual([ONE])
   expect(optOut(home, OTHER)).toBe(true)
-  expect(optedIn(home)).toEqual([])
+  expect(optedInProjects(home)).toEqual([])
 })

@@ -85,5 +85,5 @@ test("a project cannot bring an agent, and neither can a variable of its shell",
   const listed = await warmDex(home, ["list", "--all", "--json"], env, project)
   expect(listed.stdout).not.toContain("notebook")
   const config = await warmDex(home, ["config", "list"], env, project)
-  expect(config.stdout + config.stderr).toMatch(/DEX_AGENTS: dex runs what agents names/)
+  expect(config.stdout + config.stderr).toMatch(/DEX_AGENTS: agents decides what dex runs/)
 })

@@ -67,7 +67,7 @@ describe("counting bits that differ", () => {
     const chunks = Array.from({ length: 3 }, () => bytes(next, stride * 40))
     for (const engine of [fast, plain]) {
       engine.setQuery(query)
-      engine.room(3)
+      engine.reserve(3)
       for (const [i, chunk] of chunks.entries()) engine.chunk(i).set(chunk)
     }
     for (const [index, chunk] of chunks.entries()) {

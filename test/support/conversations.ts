@@ -45,7 +45,7 @@ export function unit(
       bornAt: more.bornAt ?? 1_760_000_000_000,
       modifiedAt: more.modifiedAt ?? 1_760_000_000_000,
     },
-    seen: true,
+    sourceExists: true,
     cursor: "{}",
     connector_version: 1,
     redaction_version: 1,

@@ -159,7 +159,7 @@ describe("the user's own prices", () => {
     expect(problems.map((problem) => problem.slice(0, 40))).toEqual([
       '/p.json: "a" needs input and output. It ',
       '/p.json: "b" needs a number of dollars f',
-      '/p.json: "c" can have long only if over ',
+      '/p.json: "c" has a long price whose over',
       '/p.json: "d" has "cached", which is not ',
       '/p.json: "e" has no prices. It was ignor',
     ])

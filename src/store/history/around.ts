@@ -6,7 +6,7 @@ import { MESSAGE_FLAGS } from "./flags.ts"
 type NumberedRef = Ref & { number: number }
 type Anchor = RowOf<typeof ANCHOR>
 const ANCHOR = { id: "integer", project_id: "integer?", number: "integer", at: "integer?" } as const
-/** `edge` is the conversation's start or end. None of its messages is nearer to the anchor than that. */
+/** `edge` is the end of a conversation that is searched for earlier messages, or the start of one that is searched for later ones. */
 const SPAN = { id: "integer", source: "text", native_id: "text", edge: "integer?" } as const
 type NearbyMessage = NumberedRef & { at: number; conversation: number }
 

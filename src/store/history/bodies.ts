@@ -19,7 +19,7 @@ export function loadLines(db: Db, id: number): Map<number, string> {
   const lines = new Map<number, string>()
   const blocks = rowQuery(db, "select * from body where conversation_id = ?", BODY_BLOCK).iterate(id)
   for (const block of blocks) {
-    // A block with a damaged key may belong to another conversation.
+    // In a damaged table, the query may also return blocks of other conversations, so check the id too.
     if (block.conversation_id !== id || !isIntact(db, "body", block)) continue
     for (const line of readBlock(block.data) ?? []) lines.set(numberOfLine(line), line)
   }

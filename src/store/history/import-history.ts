@@ -148,7 +148,7 @@ function toUnitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
     source,
     foreign: true,
     unit: { key: name, path: redactText(options, path), stamp, bornAt, modifiedAt },
-    seen: false,
+    sourceExists: false,
     cursor,
     connector_version: version,
     redaction_version: options.redactionVersion,
@@ -298,9 +298,9 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
 type ImportedContent = Pick<ConversationWrite, "authority" | "messages">
 
 /**
- * Lowers an authority that is higher than that of the stored conversation: the higher one would replace stored messages, and an
- * import only adds. The messages are then merged with those of another source, which may use other keys (a prompt log does), so
- * messages that would appear twice are left out.
+ * Prepares an imported conversation for merging with the stored one. A higher authority would replace the stored messages, so it
+ * is lowered to theirs. The two conversations may come from different kinds of files, which use different keys (a prompt log
+ * does), so messages that would appear twice are left out.
  */
 function fitToStored({ db }: Import, source: string, id: string, imported: ImportedContent): ImportedContent {
   const existing = db

@@ -13,23 +13,31 @@ import { spellingsOf } from "./spellings.ts"
 /** Checks on the disk whether a folder is in a project, because a worktree can be anywhere. */
 export type IsInProject = (folder: string, project: string) => boolean
 
-type Filing = { began: number | null; cwds: readonly string[]; projects?: readonly string[]; above?: number }
+type Placement = {
+  startProject: number | null
+  cwds: readonly string[]
+  projects?: readonly string[]
+  parentProject?: number
+}
 
 /**
  * The project that a conversation belongs to: the one in which it began, unless one of its folders is in a private project, or
- * the conversation that started it is (`above`). `projects` are the projects of its folders, if the caller knows them.
+ * the conversation that started it is (`parentProject`). `projects` are the projects of its folders, if the caller knows them.
  */
-export function projectOfConversation(db: Db, filing: Filing, platform: NodeJS.Platform): number | null {
-  return hasPrivate(db) ? chooseProject(createFolderFinder(db, platform), filing) : filing.began
+export function projectOfConversation(db: Db, placement: Placement, platform: NodeJS.Platform): number | null {
+  return hasPrivate(db) ? chooseProject(createFolderFinder(db, platform), placement) : placement.startProject
 }
 
-function chooseProject(find: FolderFinder, { began, cwds, projects = [], above }: Filing): number | null {
-  if (find.isPrivate(began)) return began
+function chooseProject(
+  find: FolderFinder,
+  { startProject, cwds, projects = [], parentProject }: Placement,
+): number | null {
+  if (find.isPrivate(startProject)) return startProject
   for (const folder of [...projects, ...cwds]) {
     const project = find.projectOf(folder)
     if (project?.private) return project.id
   }
-  return above ?? began
+  return parentProject ?? startProject
 }
 
 /** The private project of the conversation that started this one. */
@@ -50,9 +58,9 @@ export function startProjectOf(db: Db, id: number, project: number | null): numb
 }
 
 /** Stores the project in which a conversation began, unless it is the one to which the conversation belongs. */
-export function rememberStartProject(db: Db, id: number, began: number | null, project: number | null): void {
-  if (began !== project)
-    db.prepare("insert or replace into meta (key, value) values (?, ?)").run(startKey(id), String(began ?? ""))
+export function rememberStartProject(db: Db, id: number, startProject: number | null, project: number | null): void {
+  if (startProject !== project)
+    db.prepare("insert or replace into meta (key, value) values (?, ?)").run(startKey(id), String(startProject ?? ""))
   else if (metaValue(db, startKey(id)) !== undefined) forgetStartProject(db, id)
 }
 
@@ -91,11 +99,11 @@ function refileAll(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
     cwds: "text",
   }).all()
   for (const { id, project_id, cwds } of rows) {
-    const began = startProjectOf(db, id, project_id)
+    const startProject = startProjectOf(db, id, project_id)
     const folders = foldersIn(cwds)
     const projects = privates.filter((project) => folders.some((cwd) => isIn(cwd, project)))
-    const project = chooseProject(find, { began, cwds: folders, projects })
-    if (project !== project_id) move(db, id, began, project)
+    const project = chooseProject(find, { startProject, cwds: folders, projects })
+    if (project !== project_id) move(db, id, startProject, project)
   }
   if (privates.length > 0) for (const { id } of rows) moveSubagents(db, id)
 }
@@ -135,8 +143,8 @@ export function moveSubagents(db: Db, id: number): void {
     }
 }
 
-function move(db: Db, id: number, began: number | null, project: number | null): void {
-  rememberStartProject(db, id, began, project)
+function move(db: Db, id: number, startProject: number | null, project: number | null): void {
+  rememberStartProject(db, id, startProject, project)
   db.prepare("update conversation set project_id = ? where id = ?").run(project, id)
   refreshCounts(db, id)
 }

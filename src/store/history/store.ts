@@ -19,7 +19,7 @@ export type HistoryReader = {
   /** Returns all changes after a token, oldest first. The token is opaque; undefined means from the beginning. */
   changes(after: string | undefined, limit: number): Promise<Changes>
 
-  /** The conversations whose id is this one or begins with it, except those of some projects. */
+  /** The conversations whose id is this one or begins with it, except those of the projects in `except`. */
   resolve(query: RefQuery, except?: readonly string[]): Promise<ConversationRow[]>
   conversation(ref: Ref): Promise<ConversationRow | undefined>
   /**
@@ -32,7 +32,7 @@ export type HistoryReader = {
   spans(filter: Pick<ListFilter, "kinds" | "among" | "inside">): Promise<ConversationSpan[]>
   /** The messages in order of position, without damaged ones. `numbers` selects some of them. */
   messages(ref: Ref, numbers?: number[]): Promise<StoredMessage[]>
-  /** Announces that the messages of these conversations are read next, so that a remote history can load them together. */
+  /** Announces that the messages of these conversations will be read next, so that a remote history can load them together. */
   readAhead?(refs: Ref[]): Promise<void>
   /** The number and version of each message. A message whose version is unchanged need not be read again. */
   versions(ref: Ref): Promise<MessageVersion[]>
@@ -56,7 +56,7 @@ export type HistoryReader = {
    */
   around(ref: Ref & { number: number }, before: number, after: number): Promise<(Ref & { number: number })[]>
 
-  /** Counts everything except the conversations of some projects. */
+  /** Counts everything except the conversations of the projects in `except`. */
   stats(except?: readonly string[]): Promise<Stats>
   /** The sources of all files that dex has read or failed to read. */
   storedSources(): Promise<SourceId[]>
@@ -65,7 +65,7 @@ export type HistoryReader = {
   collections(): Promise<Collection[]>
   documentsIn(name: string): Promise<{ documents: number; sections: number; estimated_tokens: number }>
   projects(): Promise<ProjectRow[]>
-  /** The projects with the most activity, most active first, except some. */
+  /** The projects with the most conversations, most first, without those in `except`. */
   busiestProjects(limit: number, except?: readonly string[]): Promise<ProjectRow[]>
   /** All conversations and documents of these projects. */
   conversationsIn(projects: readonly string[]): Promise<Ref[]>
@@ -210,7 +210,7 @@ export type UnitWrite = {
   withholdsRaw?: boolean
   unit: { key: string; path: string; stamp: string; bornAt: number; modifiedAt: number }
   /** True if the source exists now. False if only stored records were parsed again, since the source may be gone. */
-  seen: boolean
+  sourceExists: boolean
   /** True if some stored records were damaged. Stored messages that are missing from this write then stay. */
   partial?: boolean
   cursor: string
@@ -290,7 +290,7 @@ export type WriteResult = {
   /** The spending data of all messages of each changed conversation. Missing if not all of them were loaded. */
   paid: { ref: Ref; change: number; ended_at?: number; messages: PaidFields[] }[]
   /** Keys of units that contain the same conversations and may now provide a message or the title. Read them again. */
-  again: string[]
+  unitsToRead: string[]
 }
 
 export type Changes = { changes: Change[]; token: string; more: boolean; rebuild: boolean }

@@ -41,7 +41,7 @@ type SavedConversation = {
   added: number
   fresh: StoredMessage[]
   paid?: Omit<WriteResult["paid"][number], "ref">
-  again: string[]
+  unitsToRead: string[]
 }
 
 /**
@@ -73,10 +73,10 @@ export function saveConversation(
         ? null
         : projectIdOf(db, spellingsOf(db, conversation.project, platform)[0], conversation.git_remote)
   const placement = {
-    began: startProject,
+    startProject,
     cwds: ownsConversation ? conversation.cwds : [...storedFolders, ...conversation.cwds],
     projects: conversation.projects,
-    above: privateParentProject(db, write.source, conversation.parent?.id),
+    parentProject: privateParentProject(db, write.source, conversation.parent?.id),
   }
   const projectId = projectOfConversation(db, placement, platform)
   const { old, isDamaged } = existing
@@ -147,10 +147,10 @@ export function saveConversation(
   if (isDamaged) finishDamagedWrite(db, id, missing.length === gone.length, platform)
   rememberStartProject(db, id, startProject, projectId)
   if (existing?.project_id !== projectId) moveSubagents(db, id)
-  const hasLessText = [...changed, ...moved].some(lostText)
+  const hasLessText = [...changed, ...moved].some(hasLostText)
   const unitsToRead = existing ? unitsToReadAgain(db, write.source, conversation, unitId, owner, hasLessText) : []
-  const isNew = ({ message }: NumberedMessage) => !message.superseded
-  const addedCount = added.filter(isNew).length - (copies?.uncounted ?? 0)
+  const isLive = ({ message }: NumberedMessage) => !message.superseded
+  const addedCount = added.filter(isLive).length - (copies?.uncounted ?? 0)
   const isAllLoaded = missing.length === gone.length
   return {
     id,
@@ -158,7 +158,7 @@ export function saveConversation(
     added: addedCount,
     fresh: [...touched].map(toStored),
     paid: change !== undefined && isAllLoaded ? { change, ...paidFields(numbered, copied, facts) } : undefined,
-    again: unitsToRead,
+    unitsToRead,
   }
 }
 
@@ -182,7 +182,7 @@ function toStored({ number, flags, message }: NumberedMessage): StoredMessage {
   }
 }
 
-/** Returns the data from which spending is computed. It is known only now which messages are copies. */
+/** Returns the data from which spending is computed. `copied` are the numbers of the messages that are copies. */
 function paidFields(numbered: NumberedMessage[], copied: Set<number>, { ended_at, started_at }: Facts) {
   const end = ended_at ?? started_at
   const messages = numbered.map(
@@ -291,7 +291,7 @@ function unitsToReadAgain(
   return others.filter(({ id }) => hasLessText || takesPrecedence(id)).map(({ key }) => key)
 }
 
-function lostText({ old, line, flags, by }: NumberedMessage): boolean {
+function hasLostText({ old, line, flags, by }: NumberedMessage): boolean {
   if (!old || old.by !== by) return false
   return (
     line.length < old.line.length ||
@@ -330,7 +330,7 @@ export type NumberedMessage = {
   old?: OldRow
 }
 
-/** Numbers the messages. A native record keeps its number; records found later are numbered after the last one. */
+/** Numbers the messages. A stored message keeps its number; new ones are numbered after the last one. */
 function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastNumber: number): NumberedMessage[] {
   let next = lastNumber + 1
   // Even the key of a damaged row is not reliable, so the row is identified by its text.
@@ -495,14 +495,14 @@ export function conversationsOnlyIn(db: Db, unitId: number): number[] {
 /** Deletes every row of a conversation and records the deletion in the feed. */
 export function deleteConversation(db: Db, id: number): void {
   for (const table of ["message", "body", "touch", "command", "made"] as const) {
-    db.prepare(DELETE_OF[table]).run(id)
+    db.prepare(DELETE_ROWS[table]).run(id)
   }
   db.prepare("delete from conversation where id = ?").run(id)
   forgetStartProject(db, id)
   db.prepare("insert into deletion (change_seq, conversation_id) values (?, ?)").run(nextChange(db), id)
 }
 
-const DELETE_OF = {
+const DELETE_ROWS = {
   message: "delete from message where conversation_id = ?",
   body: "delete from body where conversation_id = ?",
   touch: "delete from touch where conversation_id = ?",

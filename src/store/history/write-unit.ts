@@ -7,9 +7,10 @@ import type { ConversationWrite, UnitWrite, WriteResult } from "./store.ts"
 import { isForgotten } from "./tombstones.ts"
 import { conversationsOnlyIn, deleteConversation, saveConversation } from "./write-conversation.ts"
 
+/** The column `kind` of raw records: 0 if the source still has them, 1 if it had them before it was rewritten. */
 const RAW_LIVE = 0
-
 const RAW_LEFT = 1
+
 const MAX_SKIPPED = 1000
 
 /** A last block below this size, in bytes, is extended by the next append. Otherwise a live session leaves hundreds of blocks. */
@@ -31,13 +32,13 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
     if (withholds) deleteRaw(db, unitId)
     else saveRaw(db, unitId, write.raw)
     db.prepare(`update unit set blocks = ${BLOCK_COUNT} where id = @id`).run({ id: unitId })
-    const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], paid: [], again: [] }
+    const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], paid: [], unitsToRead: [] }
     const written = new Set<number>()
     for (const conversation of conversations) {
       const saved = saveConversation(db, write, unitId, conversation, platform)
       if (!saved) continue
       written.add(saved.id)
-      result.again.push(...saved.again)
+      result.unitsToRead.push(...saved.unitsToRead)
       result.changed += saved.changed ? 1 : 0
       result.added_messages += saved.added
       const ref = { source: write.source, id: conversation.id }
@@ -45,7 +46,7 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
       if (saved.paid) result.paid.push({ ref, ...saved.paid })
     }
     // Units to read again are marked in the same transaction, so that the next sync reads them if this one is interrupted.
-    for (const key of result.again)
+    for (const key of result.unitsToRead)
       db.prepare("update unit set stamp = '' where source = ? and key = ?").run(write.source, key)
     if (write.dropsMissing && !write.partial)
       for (const id of conversationsOnlyIn(db, unitId)) if (!written.has(id)) deleteConversation(db, id)
@@ -85,7 +86,7 @@ function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
     modifiedAt: Math.round(unit.modifiedAt),
     connector_version: write.connector_version,
     redaction_version: write.redaction_version,
-    state: write.seen ? "present" : null,
+    state: write.sourceExists ? "present" : null,
     withheld: withheld ? 1 : 0,
     skipped: JSON.stringify([...before.skipped, ...write.skipped].slice(0, MAX_SKIPPED)),
     unknown: JSON.stringify(write.unknown),

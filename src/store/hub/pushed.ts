@@ -10,7 +10,7 @@ export type PushedRow = {
   ref: Ref
   conversation?: string
   shared_id: string
-  /** The hub's key of the project. */
+  /** The hub's key for the project. */
   project: string
   state: PushState
   mark: string
@@ -51,7 +51,7 @@ export type Pushed = {
   named(conversation: string): PushedRow | undefined
   put(row: PushedRow): void
   remove(ref: Ref): void
-  in(state: PushState, limit: number): PushedRow[]
+  inState(state: PushState, limit: number): PushedRow[]
   ofProject(project: string): PushedRow[]
   /** The number of conversations in each state, by project. */
   counts(): { project: string; state: PushState; count: number }[]
@@ -103,7 +103,7 @@ export function openPushed(path: string): Pushed {
       write((db) => void db.prepare("delete from pushed where source = ? and id = ?").run(source, id))
       withDb((db) => void emptyLog(db))
     },
-    in: (state, limit) =>
+    inState: (state, limit) =>
       withDb((db) => {
         const sql = "select * from pushed where state = ? order by at, source, id limit ?"
         return rowQuery(db, sql, PUSHED_ROW).all(state, limit).map(pushedRow)

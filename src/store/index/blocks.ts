@@ -136,9 +136,10 @@ function isListConsistent(db: Db, { id, first, last }: Segment): boolean {
   for (const { number, block } of pages) {
     if (number !== page++) return false
     const firstOfPage = firstTerm(block)
-    const named = listed.get(number)
+    const listedTerm = listed.get(number)
     // The first page of a segment that is being merged loses its first terms.
-    if (number > first && (named ? !firstOfPage?.subarray(0, named.length).equals(named) : firstOfPage)) return false
+    if (number > first && (listedTerm ? !firstOfPage?.subarray(0, listedTerm.length).equals(listedTerm) : firstOfPage))
+      return false
   }
   return page === last + 1
 }

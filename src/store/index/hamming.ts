@@ -4,10 +4,10 @@
  */
 export type HammingScanner = {
   setQuery(bits: Uint8Array): void
-  /** The memory for the bits of a chunk. Growing moves the memory, so a view is valid only until the next call of `room`. */
+  /** The memory for the bits of a chunk. Growing moves the memory, so a view is valid only until the next call of `reserve`. */
   chunk(index: number): Uint8Array
   /** Allocates memory for this many chunks. Existing content stays. */
-  room(chunks: number): void
+  reserve(chunks: number): void
   /** Returns the distances of the first `size` vectors of a chunk. The next call overwrites them. */
   distances(index: number, size: number): Uint16Array
 }
@@ -38,7 +38,7 @@ export function createHamming(stride: number, chunkSize: number, withoutWasm = w
       query.set(bits)
     },
     chunk: (index) => new Uint8Array(engine.buffer(), first + index * chunkBytes, chunkBytes),
-    room: (chunks) => engine.grow(first + chunks * chunkBytes),
+    reserve: (chunks) => engine.grow(first + chunks * chunkBytes),
     distances: (index, size) => {
       const from = first + index * chunkBytes
       engine.count(from, from + size * stride, stride, 0, out)
@@ -93,7 +93,7 @@ function countOnes(word: number): number {
   return Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
 }
 
-/** Assembles the WebAssembly module, so that the source is what runs: one import (the memory), one export (`count`). */
+/** Assembles the WebAssembly module, so that no binary file is needed: one import (the memory), one export (`count`). */
 function assembleModule(): Uint8Array {
   const [FROM, END, STRIDE, QUERY, OUT, AT, SUM] = [0, 1, 2, 3, 4, 5, 6]
   const get = (local: number) => [0x20, local]

@@ -30,7 +30,7 @@ export function createScopes() {
   let last: { db: Db; refs: string; scope: IndexScope } | undefined
   return {
     /** The conversations with these names in the history's feed. */
-    only: (db: Db, names: ReadonlySet<string>): IndexScope => {
+    scopeOf: (db: Db, names: ReadonlySet<string>): IndexScope => {
       const token = savedToken(db)
       if (cached?.db !== db || cached.token !== token) {
         const all = rowQuery(db, "select id, name from conversation", { id: "integer", name: "text" }).all()
@@ -42,20 +42,20 @@ export function createScopes() {
       return { ids, others, token }
     },
     /** All conversations except these. As long as they are the same, so is the scope, whose statistics are cached. */
-    without: (db: Db, without: readonly Ref[]): IndexScope => {
-      const refs = JSON.stringify(without.map((ref) => [sourceWithOwner(ref), ref.id]))
+    scopeWithout: (db: Db, excluded: readonly Ref[]): IndexScope => {
+      const refs = JSON.stringify(excluded.map((ref) => [sourceWithOwner(ref), ref.id]))
       const token = savedToken(db)
       if (last?.db === db && last.refs === refs && last.scope.token === token) return last.scope
-      const others = valueQuery(db, THESE, "integer").all(refs)
-      const ids = valueQuery(db, ALL_BUT, "integer").all(JSON.stringify(others))
+      const others = valueQuery(db, IDS_OF_REFS, "integer").all(refs)
+      const ids = valueQuery(db, IDS_EXCEPT, "integer").all(JSON.stringify(others))
       last = { db, refs, scope: { ids, others, token } }
       return last.scope
     },
   }
 }
 
-const THESE = `select c.id from json_each(?) r join conversation c on c.source = r.value ->> 0 and c.native_id = r.value ->> 1`
-const ALL_BUT = "select id from conversation where id not in (select value from json_each(?)) order by id"
+const IDS_OF_REFS = `select c.id from json_each(?) r join conversation c on c.source = r.value ->> 0 and c.native_id = r.value ->> 1`
+const IDS_EXCEPT = "select id from conversation where id not in (select value from json_each(?)) order by id"
 
 /** Returns false if the scope includes everything in the index. */
 export function excludesAny(db: Db, { others, token }: IndexScope): boolean {

@@ -23,7 +23,7 @@ export type NewestQuery = Omit<IndexFilter, "match" | "required" | "newest"> & {
 export type NewestHit = { ref: Ref; number: number }
 
 /** The most messages to read. If many of them are in the same conversations, the result may be incomplete. */
-const MAX_READ = 20_000
+const MAX_MESSAGES_READ = 20_000
 
 export function findNewest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery): NewestHit[] {
   const prepared = prepareFilter(db, filter)
@@ -41,7 +41,7 @@ export function findNewest(db: Db, { all, inPrompts, limit, ...filter }: NewestQ
     match,
     ...NO_UPPER_BOUND,
     ...prepared.values,
-    most: MAX_READ,
+    most: MAX_MESSAGES_READ,
   })) {
     if (!hits.has(conversation)) hits.set(conversation, { doc, number })
     if (hits.size === limit) break

@@ -17,7 +17,7 @@ export function scopedIndex(
 ): SearchIndex {
   const scope = scopes.get(givenScope) ?? { ...givenScope, part: SCOPED_PART }
   scopes.set(givenScope, scope)
-  /** The scope already leaves out private projects, and a query without other filters is faster. */
+  /** Adds the scope. If it already leaves out private projects, drops the filter that excludes them, which makes a query slower. */
   const restrict = <F extends Pick<IndexFilter, "scope" | "excludedProjects">>(filter: F): F => {
     const inScope = { ...filter, scope }
     if (leavesOut === "private") delete inScope.excludedProjects

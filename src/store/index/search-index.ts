@@ -241,12 +241,12 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
     words: async (beginning, limit) => readConsistently((db) => wordsBeginning(db, beginning, limit)),
     wordsOfLength: async (least, most) => readConsistently((db) => wordsOfLength(db, least, most)),
     scope: async (names) => {
-      const { only } = await openScopes()
-      return readConsistently((db) => only(db, names))
+      const { scopeOf } = await openScopes()
+      return readConsistently((db) => scopeOf(db, names))
     },
     scopeWithout: async (refs) => {
-      const { without } = await openScopes()
-      return readConsistently((db) => without(db, refs))
+      const { scopeWithout } = await openScopes()
+      return readConsistently((db) => scopeWithout(db, refs))
     },
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")

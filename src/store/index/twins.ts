@@ -48,11 +48,11 @@ const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid
 /** Checks these documents and their conversations. */
 export function checkDocs(db: Db, docs: number[]): void {
   if (docs.length === 0 || !areSumsCurrent(db)) return
-  const intactDocs = db.prepare(RIGHT_DOCS).pluck().get(JSON.stringify(docs))
+  const intactDocs = db.prepare(INTACT_DOCS).pluck().get(JSON.stringify(docs))
   throwIfDamaged(intactDocs === docs.length ? undefined : intactDocs)
 }
 
-const RIGHT_DOCS = `select count(*) from doc where id in (select value from json_each(?)) and sum is (${DOC_SUM})
+const INTACT_DOCS = `select count(*) from doc where id in (select value from json_each(?)) and sum is (${DOC_SUM})
   and exists (select 1 from conversation where id = conversation_id and twin is (${CONVERSATION_TWIN}))`
 
 /** Returns undefined if the index has no such conversation. */

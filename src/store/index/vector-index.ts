@@ -226,13 +226,13 @@ function passingAmong(db: Db, { match, not, values }: PreparedFilter, docs: numb
 const NAMED_ROW = { source: "text", native_id: "text", number: "integer", at: "integer?" } as const
 
 /** Adds refs and times. Hits with equal scores are sorted newest first, then by id. */
-function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
+function hitsOf(db: Db, vectorHits: VectorHit[]): IndexHit[] {
   const row = rowQuery(
     db,
     "select c.source, c.native_id, d.number, d.at from doc d join conversation c on c.id = d.conversation_id where d.id = ?",
     NAMED_ROW,
   )
-  const hits = found.flatMap(({ doc, score }): IndexHit[] => {
+  const hits = vectorHits.flatMap(({ doc, score }): IndexHit[] => {
     const named = row.get(doc)
     if (!named) return []
     const { source, native_id, number, at } = named

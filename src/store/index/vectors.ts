@@ -7,7 +7,7 @@ import { createHamming, type HammingScanner, MAX_BITS } from "./hamming.ts"
 // dimension, in a row each, for the few candidates that a scan returns. Each embedder has its own space, and vectors of different
 // spaces are never compared.
 
-/** The number of vectors in a chunk, fixed by the schema of the index: the size of a released chunk never changes. */
+/** The number of vectors in a chunk. It must never change, because existing indexes contain chunks of this size. */
 const CHUNK = 1024
 /** The number of candidates that the scan of the bits leaves for comparison by bytes. */
 const CANDIDATES = 400
@@ -447,7 +447,7 @@ function* cachedChunks(db: Db, space: Space, cache: VectorCache): Generator<Chun
   for (const id of cache.chunks.keys()) if (!live.has(id)) cache.chunks.delete(id)
   const taken = new Set([...cache.chunks.values()].map(({ place }) => place))
   let free = 0
-  hamming.room(Math.max(listed.length, ...[...taken].map((place) => place + 1)))
+  hamming.reserve(Math.max(listed.length, ...[...taken].map((place) => place + 1)))
   for (const { id, version } of listed) {
     const known = cache.chunks.get(id)
     if (known?.version === version) continue

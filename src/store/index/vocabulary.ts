@@ -22,21 +22,22 @@ export type ReadText = { conversation: number; fields: IndexedText }
 
 export function saveVocabulary(db: Db, texts: ReadText[]): void {
   const seen = seenWordsOf(db)
-  const newWords = new Map<string, number>()
-  for (const { conversation, fields } of texts) scanFields(fields, bitOf(conversation), seen, newWords)
-  saveWordGroups(db, newWords)
+  const groupsByWord = new Map<string, number>()
+  for (const { conversation, fields } of texts) scanFields(fields, bitOf(conversation), seen, groupsByWord)
+  saveWordGroups(db, groupsByWord)
 }
 
 function bitOf(conversation: number): number {
   return 1 << (conversation % GROUPS)
 }
 
-function scanFields(fields: IndexedText, bit: number, seen: SeenWords, found: Map<string, number>): void {
-  for (const text of Object.values(fields)) scanWords(text, bit, seen, found)
+function scanFields(fields: IndexedText, bit: number, seen: SeenWords, groupsByWord: Map<string, number>): void {
+  for (const text of Object.values(fields)) scanWords(text, bit, seen, groupsByWord)
 }
 
-function saveWordGroups(db: Db, found: Map<string, number>): void {
-  if (found.size > 0) db.prepare(SAVE_WORDS).run(JSON.stringify([...found].sort(([a], [b]) => (a < b ? -1 : 1))))
+function saveWordGroups(db: Db, groupsByWord: Map<string, number>): void {
+  if (groupsByWord.size > 0)
+    db.prepare(SAVE_WORDS).run(JSON.stringify([...groupsByWord].sort(([a], [b]) => (a < b ? -1 : 1))))
 }
 
 /** Saves all words in one statement, which takes half as long as one by one. */
@@ -92,11 +93,11 @@ async function readGroups(db: Db, store: HistoryReader, groups: number, deadline
     const bit = 1 << group
     if ((groups & bit) === 0) continue
     const before = indexToken(db)
-    const found = await readGroup(db, store, group)
+    const groupsByWord = await readGroup(db, store, group)
     inTransaction(db, () => {
       // Another process may have added words that were not read here.
-      if (!found || indexToken(db) !== before) return
-      replaceGroup(db, bit, found)
+      if (!groupsByWord || indexToken(db) !== before) return
+      replaceGroup(db, bit, groupsByWord)
       for (const key of ["stale_groups", "unread_groups"] as const) saveGroups(db, key, groupsOf(db, key) & ~bit)
     })
   }
@@ -109,31 +110,31 @@ function indexToken(db: Db): unknown {
 
 /** Returns every word of a group. Returns undefined if the history cannot be read; the stored words then stay. */
 async function readGroup(db: Db, store: HistoryReader, group: number): Promise<Map<string, number> | undefined> {
-  const found = new Map<string, number>()
+  const groupsByWord = new Map<string, number>()
   const seen = createSeenWords()
   const conversations = rowQuery(db, CONVERSATIONS, CONVERSATION_REF).all({ group, groups: GROUPS })
   const numbers = valueQuery(db, "select number from doc where conversation_id = ? and number <> ?", "integer")
   for (const { id, source, native_id, card } of conversations) {
     try {
       for (const message of await store.messages(refFrom(source, native_id), numbers.all(id, CARD_NUMBER)))
-        scanFields(fieldsOf(message), 1 << group, seen, found)
+        scanFields(fieldsOf(message), 1 << group, seen, groupsByWord)
     } catch (error) {
       if (isDexError(error) && error.code === "corrupt") return undefined
       throw error
     }
-    if (card !== null) scanWords(`${card}\n${hiddenWords(card)}`, 1 << group, seen, found)
+    if (card !== null) scanWords(`${card}\n${hiddenWords(card)}`, 1 << group, seen, groupsByWord)
   }
-  return found
+  return groupsByWord
 }
 const CONVERSATION_REF = { id: "integer", source: "text", native_id: "text", card: "text?" } as const
 const CONVERSATIONS =
   "select id, source, native_id, card from conversation where id % cast(@groups as integer) = cast(@group as integer)"
 
-function replaceGroup(db: Db, bit: number, found: Map<string, number>): void {
-  saveWordGroups(db, found)
+function replaceGroup(db: Db, bit: number, groupsByWord: Map<string, number>): void {
+  saveWordGroups(db, groupsByWord)
   const storedWords = valueQuery(db, "select word from word where groups & ? <> 0", "text").all(bit)
   const leaveGroup = db.prepare("update word set groups = groups & ~cast(? as integer) where word = ?")
-  for (const word of storedWords) if (!found.has(word)) leaveGroup.run(bit, word)
+  for (const word of storedWords) if (!groupsByWord.has(word)) leaveGroup.run(bit, word)
   db.exec("delete from word where groups = 0")
 }
 
@@ -189,8 +190,8 @@ export function createSeenWords(): SeenWords {
   return { slots: new Int32Array(2 * 4096), size: 0 }
 }
 
-/** Adds to `found`, in lower case, the words of a text that were not seen with this bit. */
-export function scanWords(text: string, bit: number, seen: SeenWords, found: Map<string, number>): void {
+/** Adds to `groupsByWord`, in lower case, the words of a text that were not seen with this bit. */
+export function scanWords(text: string, bit: number, seen: SeenWords, groupsByWord: Map<string, number>): void {
   const { length } = text
   let start = 0
   let hash = 0
@@ -207,13 +208,13 @@ export function scanWords(text: string, bit: number, seen: SeenWords, found: Map
       i-- // read it again, now that its letter is known
     } else if (letter === NO_LETTER) isWord = false
     else {
-      if (isWord && i - start >= MIN_LETTERS) addWord(text, start, i, hash, bit, seen, found)
+      if (isWord && i - start >= MIN_LETTERS) addWord(text, start, i, hash, bit, seen, groupsByWord)
       start = i + 1
       hash = 0
       isWord = true
     }
   }
-  if (isWord && length - start >= MIN_LETTERS) addWord(text, start, length, hash, bit, seen, found)
+  if (isWord && length - start >= MIN_LETTERS) addWord(text, start, length, hash, bit, seen, groupsByWord)
 }
 
 function addWord(
@@ -223,11 +224,11 @@ function addWord(
   hash: number,
   bit: number,
   seen: SeenWords,
-  found: Map<string, number>,
+  groupsByWord: Map<string, number>,
 ): void {
   if (end - start > MAX_LETTERS || !isNew(seen, hash, bit)) return
   const word = text.slice(start, end).toLowerCase()
-  found.set(word, (found.get(word) ?? 0) | bit)
+  groupsByWord.set(word, (groupsByWord.get(word) ?? 0) | bit)
 }
 
 /**

@@ -111,7 +111,7 @@ export function saveCode(db: Db, project: string, files: readonly CodeFile[]): v
     })
 }
 
-/** Updates the stamp of a file with a new time and unchanged content. */
+/** Updates the stamp of a file whose time has changed but whose content has not. */
 export function restampCode(db: Db, project: string, path: string, stamp: CodeStamp): void {
   db.prepare("update code_file set size = ?, modified_at = ? where project_id = ? and path = ?").run(
     stamp.size,

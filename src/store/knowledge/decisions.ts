@@ -142,7 +142,7 @@ function remove(db: Db, ids: number[]): void {
   for (const id of ids) for (const statement of [stale, words, aboutRows, decisionRow]) statement.run(id)
 }
 
-/** Leaves out a commit's decision if a conversation states it too, because that contains the reason. */
+/** Leaves out a commit's decision if a conversation states it too, because the conversation contains the reason. */
 const STATED_ONCE = `(fact.hash is null or not exists (
   select 1 from decision o where o.project_id = fact.project_id and o.kind = fact.kind and o.hash is null
     and substr(o.quote, 1, instr(o.quote || char(10), char(10)) - 1)
@@ -166,17 +166,17 @@ export function hasStaleReversals(db: Db): boolean {
 }
 
 /**
- * Calls `reversals` with all decisions, in order of time, of each project whose decisions have changed. `reversals` returns a map
+ * Calls `findReversals` for each project whose decisions have changed, with all of its decisions in order of time. It returns a map
  * from the key of each reversed decision to that of the later one. It may take seconds, and others can write meanwhile: only if
  * the decisions are still the same, the result is saved and the project's mark removed. Otherwise it is called again; after a
  * few attempts the mark stays.
  */
-export function renewReversals(db: Db, reversals: (decisions: MadeDecision[]) => Map<string, string>): void {
+export function renewReversals(db: Db, findReversals: (decisions: MadeDecision[]) => Map<string, string>): void {
   const stale = valueQuery(db, "select project_id from decision_stale", "integer").all() // reading takes no lock
   for (const project of stale)
     for (let i = 0; i < MAX_TRIES; i++) {
       const decisions = decisionsInOrder(db, project)
-      const reversed = reversals(decisions.map(toMadeDecision))
+      const reversed = findReversals(decisions.map(toMadeDecision))
       if (inTransaction(db, () => saveReversals(db, project, decisions, reversed))) break
     }
 }

@@ -306,14 +306,14 @@ type NamedFile = RowOf<typeof NAMED_FILE>
 const NAMED_FILE = { id: "integer", path: "text" } as const
 
 /**
- * Finds the file of a commit's entry. Commits come oldest first, but those of two branches alternate: one branch may change a
- * file under its old name after the other has renamed it, and the same rename may come twice.
+ * Finds or adds the file of a commit's entry. Commits come oldest first, but those of two branches alternate: one branch may
+ * change a file under its old name after the other has renamed it, and the same rename may come twice.
  */
 function fileOf(db: Db, project: number, { status, path, from }: TouchWrite, committedAt: number): number {
   const known = fileNamed(db, project, path)
   if (status === "renamed" && from !== undefined) return renameFile(db, project, from, path, known)
   const isNew = known === undefined || (status === "added" && known.path !== path)
-  const id = isNew ? createFile(db, project, path) : known.id
+  const id = isNew ? addFileRow(db, project, path) : known.id
   if (isNew || known.path === path) setGone(db, id, status === "deleted", committedAt)
   return id
 }
@@ -330,7 +330,7 @@ function renameFile(db: Db, project: number, from: string, path: string, known: 
   const source = fileNamed(db, project, from)
   if (source?.path === path) return source.id
   if (source?.path !== from) {
-    const id = known?.path === path ? known.id : createFile(db, project, path)
+    const id = known?.path === path ? known.id : addFileRow(db, project, path)
     if (source === undefined) saveName(db, project, from, id)
     return id
   }
@@ -349,7 +349,7 @@ function fileNamed(db: Db, project: number, file: string): NamedFile | undefined
   ).get(project, file)
 }
 
-function createFile(db: Db, project: number, path: string): number {
+function addFileRow(db: Db, project: number, path: string): number {
   const id = valueQuery(db, "insert into git_file (project_id, path) values (?, ?) returning id", "integer").get(
     project,
     path,

@@ -142,7 +142,7 @@ function saveConversation(db: Db, { name, ref, spender, spent = [], made = [] }:
   saveSpent(db, id, spent, made)
 }
 
-/** Removes a conversation. If another one has its name now, it was forgotten, so that the file must be purged. */
+/** Removes a conversation. If no conversation or another one has its name now, it was forgotten, so the file must be purged. */
 function removeConversation(db: Db, { id, source, native_id }: StoredConversation, now: Ref | undefined): void {
   if (!now || !isSameConversation(refFrom(source, native_id), now)) writeMeta(db, "purge", "due")
   removeSpent(db, id)

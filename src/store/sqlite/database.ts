@@ -301,7 +301,7 @@ function makePrivateFile(path: string): void {
   }
 }
 
-/** Whether another process is writing to the database at this moment. */
+/** Whether an error means that another process has locked the database. */
 export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith("SQLITE_BUSY")
 }
@@ -323,8 +323,8 @@ export function explainError(error: unknown, path: string): Error {
   if (isDexError(error)) return error
   const code = codeOf(error)
   const dexError = (short: string, text: string) => new DexError(short, text, { cause: error })
-  const ofDisk = diskError(error, path, () => hasNoRoom(dirname(path)))
-  if (ofDisk) return ofDisk
+  const problemOfDisk = diskError(error, path, () => hasNoRoom(dirname(path)))
+  if (problemOfDisk) return problemOfDisk
   if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB" || isHeaderError(error, path)) {
     return corruptError(path, messageOf(error), error)
   }

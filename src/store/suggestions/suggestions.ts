@@ -56,7 +56,7 @@ export type SuggestionFilter = {
 
 export type SaveOptions = { would?: boolean; subscription?: string; once?: boolean }
 
-/** The history's token, and the newest suggestion. */
+/** The history's token, and the `seq` of the newest suggestion. */
 export type ObservationPosition = { token: string; seq: number }
 
 export type Mute = RowOf<typeof MUTE>
@@ -71,7 +71,7 @@ export type Suggestions = {
    * Saves a suggestion with its webhook delivery in one transaction. Never throws: a hook continues without it. With `once`,
    * refuses if the session has been shown one of its items meanwhile.
    */
-  save(suggestion: Suggestion, how?: SaveOptions): SaveResult
+  save(suggestion: Suggestion, options?: SaveOptions): SaveResult
   /** The keys of items shown in this session; with `would`, also of those that would have been shown. Never throws. */
   seen(source: SourceId, session: string, would?: boolean): Set<string>
   /** Returns suggestions, newest first, unless `after` is given. */
@@ -146,15 +146,16 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
   let database: Db | undefined
   const db = () => (database ??= openDatabase(path, SUGGESTION_MIGRATIONS, CACHE_KB, options.busyMs))
   const explanationOf = (error: unknown) => messageOf(explainError(error, path))
-  /** The user's own commands may fail with a message; hooks must not fail. */
-  const use = <T>(work: (db: Db) => T): T => {
+  /** Throws errors with a message for the user. */
+  const withDb = <T>(work: (db: Db) => T): T => {
     try {
       return work(db())
     } catch (error) {
       throw explainError(error, path)
     }
   }
-  const write = <T>(work: (db: Db) => T): T => use((open) => inTransaction(open, () => work(open)))
+  const write = <T>(work: (db: Db) => T): T => withDb((open) => inTransaction(open, () => work(open)))
+  /** Returns `otherwise` instead of throwing, for hooks, which must not fail. */
   const tryOr = <T>(work: (db: Db) => T, otherwise: T): T => {
     try {
       return work(db())
@@ -173,8 +174,8 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
       }
     },
     seen: (source, session, would = false) => tryOr((open) => seen(open, source, session, would), new Set()),
-    list: (filter) => use((open) => list(open, filter)),
-    get: (id, isVisible) => use((open) => get(open, id, isVisible)),
+    list: (filter) => withDb((open) => list(open, filter)),
+    get: (id, isVisible) => withDb((open) => get(open, id, isVisible)),
     setStatus: (id, status, item, learn) => write((open) => setStatus(open, id, status, item, learn)),
     mute: (type, name, at) =>
       write(
@@ -182,37 +183,37 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
       ),
     unmute: (type, name) =>
       write((open) => open.prepare("delete from mute where type = ? and name = ?").run(type, name).changes > 0),
-    mutes: () => use((open) => rowQuery(open, "select type, name, at from mute order by type, name", MUTE).all()),
-    observed: () => use(observed),
+    mutes: () => withDb((open) => rowQuery(open, "select type, name, at from mute order by type, name", MUTE).all()),
+    observed: () => withDb(observed),
     saveObserved: (at) => write((open) => saveObserved(open, at)),
     weights: () => tryOr(learnedWeights, {}),
     resetWeights: () => write(resetWeights),
     firstAt: (now) => write((open) => firstAt(open, now)),
-    metrics: (from) => use((open) => metricsOf(open, from)),
+    metrics: (from) => withDb((open) => metricsOf(open, from)),
     subscribe: (subscription, secret) => write((open) => subscriptions.add(open, subscription, secret)),
     unsubscribe: (id) => write((open) => subscriptions.remove(open, id)),
-    subscriptions: (project) => use((open) => subscriptions.all(open, project)),
-    secretOf: (id) => use((open) => subscriptions.secretOf(open, id)),
+    subscriptions: (project) => withDb((open) => subscriptions.all(open, project)),
+    secretOf: (id) => withDb((open) => subscriptions.secretOf(open, id)),
     disable: (id, because) => write((open) => subscriptions.disable(open, id, because)),
-    due: (now, ofEach) => use((open) => dueDeliveries(open, now, ofEach)),
+    due: (now, ofEach) => withDb((open) => dueDeliveries(open, now, ofEach)),
     nextDue: () =>
-      use(
+      withDb(
         (open) =>
           valueQuery(open, "select min(next_at) from outbox where state = 'waiting'", "integer?").get() ?? undefined,
       ),
     record: (outcome) => write((open) => recordDelivery(open, outcome)),
     retryDead: (now) => write((open) => retryDeadDeliveries(open, now)),
-    outbox: () => use(outboxCounts),
-    check: () => use((open) => valueQuery(open, "pragma quick_check", "text").all()).filter((line) => line !== "ok"),
-    version: () => use((open) => pragmaValue(open, "data_version", "integer")),
+    outbox: () => withDb(outboxCounts),
+    check: () => withDb((open) => valueQuery(open, "pragma quick_check", "text").all()).filter((line) => line !== "ok"),
+    version: () => withDb((open) => pragmaValue(open, "data_version", "integer")),
     forget: (refs, projects = []) =>
-      use((open) => {
+      withDb((open) => {
         const gone = inTransaction(open, () => forget(open, refs, projects))
         emptyLog(open)
         return gone
       }),
     redactAgain: () =>
-      use((open) => {
+      withDb((open) => {
         const redacted = inTransaction(open, () => redactAgain(open, options.redact))
         open.pragma("wal_checkpoint(truncate)")
         return redacted

@@ -1,4 +1,4 @@
-import { type Loaded, loadSettings, oldSetting } from "../../config/load.ts"
+import { type LoadedSettings, loadSettings, oldSetting } from "../../config/load.ts"
 import { KEYS_FOR, keyPlace } from "../../config/secret.ts"
 import { hasLlm, rerankUrl } from "../../config/servers.ts"
 import {
@@ -11,7 +11,7 @@ import {
   type SettingValue,
   variableOf,
 } from "../../config/settings.ts"
-import { convertedSetting, writeSetting } from "../../config/write.ts"
+import { convertSetting, writeSetting } from "../../config/write.ts"
 import { DexError } from "../../core/error.ts"
 import { isAgentProvider } from "../../core/model-run.ts"
 import { localPackage } from "../../embed/local-package.ts"
@@ -36,7 +36,7 @@ export async function run(dex: Dex, input: ConfigInput) {
     }
     case "unset":
       if (rest.length > 0) throw usageError()
-      return change(dex, settingNamed(name), renamedTo(name) && convertedSetting(dex.home.config, name!, undefined))
+      return change(dex, settingNamed(name), renamedTo(name) && convertSetting(dex.home.config, name!, undefined))
     default:
       throw usageError()
   }
@@ -101,7 +101,7 @@ function report(dex: Dex, names: SettingName[]) {
 }
 
 /** Sentences about settings that cannot work yet, each with the command that fixes it. */
-function unfinishedSettings({ settings }: Loaded, dexDir: string): string[] {
+function unfinishedSettings({ settings }: LoadedSettings, dexDir: string): string[] {
   const problems: string[] = []
   const provider = settings["embed.provider"]
   if (provider === "local" && !localPackage(dexDir))
@@ -155,7 +155,7 @@ function valueFrom(dex: Dex, typed: string | undefined, text: string): SettingVa
  * it on fails if no address is known, and an address alone does not switch it on.
  */
 function convertedValue(dex: Dex, old: string, value: SettingValue): SettingValue | undefined {
-  const converted = convertedSetting(dex.home.config, old, value)
+  const converted = convertSetting(dex.home.config, old, value)
   if (oldSetting(old)!.now === "search.rerank" && (converted === "on" || (converted === "off" && value !== false)))
     throw new DexError(
       "usage",

@@ -1,5 +1,5 @@
 import { isAbsolute, resolve } from "node:path"
-import { optedIn } from "../../config/projects.ts"
+import { optedInProjects } from "../../config/projects.ts"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
@@ -17,7 +17,9 @@ const MAX_FILES = 5
 
 export async function run(dex: Dex, input: DecisionsInput) {
   if (!dex.hasHistory()) throw new DexError("no_history", "No conversations have been read yet. Run `dex sync` first.")
-  const extraFacts = optedIn(dex.home).some((project) => isCurrentProject(dex, project)) ? { commits: dex.project } : {}
+  const extraFacts = optedInProjects(dex.home).some((project) => isCurrentProject(dex, project))
+    ? { commits: dex.project }
+    : {}
   const { knowledge, notes, hidden } = await updatedKnowledge(dex, extraFacts)
   const words = input.words.flatMap((word) => word.match(/[\p{L}\p{N}]+/gu) ?? [])
   const filter: DecisionFilter = {

@@ -215,13 +215,13 @@ async function hubStatus(dex: Dex) {
             : undefined,
       })),
       waiting: consents.length === 0 ? 0 : await waitingCount(await sharingOf(dex, () => choices, pushed)),
-      leaving: pushed.in("leaving", MAX_CHANGES_EXAMINED).length,
+      leaving: pushed.inState("leaving", MAX_CHANGES_EXAMINED).length,
       held: pushed.held().map(formatRef),
       quarantined: hub?.quarantined
         ?.slice(0, MAX_NAMED)
         .map(({ source, id, at, rules }) => ({ id: formatRef({ source, id }), at, rules })),
       receipts: hub?.receipts?.slice(0, MAX_NAMED),
-      refused: pushed.in("refused", MAX_NAMED).map(({ ref, why = "" }) => ({ id: formatRef(ref), why })),
+      refused: pushed.inState("refused", MAX_NAMED).map(({ ref, why = "" }) => ({ id: formatRef(ref), why })),
       pushed_at: succeeded_at === undefined ? undefined : isoDate(succeeded_at),
       next_try_at: retry_at !== undefined && retry_at > dex.now() ? isoDate(retry_at) : undefined,
     }

@@ -31,8 +31,8 @@ export function damagedRows(db: Db, table: SummedTable, owner?: HistoryValue): S
 }
 
 /**
- * Changes damaged rows, although an index still contains their values from before the damage. SQLite then does not find the entry
- * that it wants to remove, and would report the file as corrupt.
+ * Runs work that changes damaged rows. An index still contains their values from before the damage, so SQLite does not find the
+ * index entry that it has to remove; without this function, it would then report the file as corrupt.
  */
 export function allowIndexMismatch<T>(db: Db, work: () => T): T {
   db.unsafeMode(true)
@@ -61,11 +61,11 @@ const damageCache = new WeakMap<Db, { at: unknown; ids: string; rows: StoredRow[
  * Checks all rows, and again after each change to the history.
  */
 export function damagedIds(db: Db, onDamage: OnDamage): string {
-  const change = db.prepare("select value from meta where key = 'change_seq'").pluck().get()
+  const newestChange = db.prepare("select value from meta where key = 'change_seq'").pluck().get()
   let cached = damageCache.get(db)
-  if (!cached || cached.at !== change) {
+  if (!cached || cached.at !== newestChange) {
     const rows = db.prepare(DAMAGED_ROWS).all() as StoredRow[]
-    cached = { at: change, ids: JSON.stringify(rows.map((row) => row.id)), rows }
+    cached = { at: newestChange, ids: JSON.stringify(rows.map((row) => row.id)), rows }
     damageCache.set(db, cached)
   }
   for (const row of cached.rows) onDamage(conversationRef(db, row))

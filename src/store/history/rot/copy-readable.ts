@@ -82,18 +82,18 @@ function restoreSchema(db: Db): void {
   const expected = fresh.prepare(all).all() as SchemaRow[]
   fresh.close()
   const damaged = db.prepare(all).all() as SchemaRow[]
-  const restore = (isSame: (row: SchemaRow, right: SchemaRow) => boolean) => {
-    for (const right of [...expected]) {
-      const row = damaged.find((candidate) => isSame(candidate, right))
+  const restore = (isSame: (row: SchemaRow, expectedRow: SchemaRow) => boolean) => {
+    for (const expectedRow of [...expected]) {
+      const row = damaged.find((candidate) => isSame(candidate, expectedRow))
       if (!row) continue
       const sql = "update sqlite_schema set type = ?, name = ?, tbl_name = ?, sql = ? where rowid = ?"
-      db.prepare(sql).run(right.type, right.name, right.tbl_name, right.sql, row.id)
+      db.prepare(sql).run(expectedRow.type, expectedRow.name, expectedRow.tbl_name, expectedRow.sql, row.id)
       damaged.splice(damaged.indexOf(row), 1)
-      expected.splice(expected.indexOf(right), 1)
+      expected.splice(expected.indexOf(expectedRow), 1)
     }
   }
-  restore((row, right) => row.name === right.name)
-  restore((row, right) => right.sql !== null && row.sql === right.sql)
+  restore((row, expectedRow) => row.name === expectedRow.name)
+  restore((row, expectedRow) => expectedRow.sql !== null && row.sql === expectedRow.sql)
   // If one row is left on each side, they belong together.
   if (expected.length === 1 && damaged.length === 1) restore(() => true)
 }

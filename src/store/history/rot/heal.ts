@@ -77,7 +77,7 @@ function restoreDamagedRows(db: Db, table: SummedTable): void {
     if (table === "tombstone" || table === "meta" || table === "claim" || table === "container") deleteDamaged()
     if (table === "claim") db.prepare(READ_UNKNOWN_CLAIMS).run()
     if (table === "collection" && restoreCollections(db) > 0) deleteDamaged()
-    if (table === "project") for (const [id] of keys) db.prepare(SAFE_PROJECT).run({ id })
+    if (table === "project") for (const [id] of keys) db.prepare(RESTORE_PROJECT).run({ id })
     // Followers must not rely on an incomplete feed. With a new history id they start again.
     if (table === "deletion") {
       deleteDamaged()
@@ -109,7 +109,7 @@ const COPIED_CLAIMS = "select native_id, unit_id from claim indexed by claim_uni
 const KEEP_CLAIMS = `update claim set authority = null, live = null, began_at = null, sum = null
   where ${DAMAGED_CLAIM} and (native_id, unit_id) in (${COPIED_CLAIMS})`
 const ADD_CLAIMS = `insert or ignore into claim (native_id, unit_id) ${COPIED_CLAIMS}`
-const SAFE_PROJECT = `update project set path = (select path from project indexed by sqlite_autoindex_project_1 where id = @id),
+const RESTORE_PROJECT = `update project set path = (select path from project indexed by sqlite_autoindex_project_1 where id = @id),
   git_remote = null, private = 1, sum = null where id = @id`
 
 /** Marks units to be read again if their claims come from the index, which has only the two ids of a claim. */

@@ -162,14 +162,14 @@ export function hasIntactRecords(db: Db, unit: StoredRow): boolean {
   const blocks = rowQuery(db, "select * from raw where unit_id = ? order by kind, seq", TABLES.raw)
   const next = [0, 0]
   for (const row of blocks.iterate(unit.id!)) {
-    const isRead = row.sum !== null || readBlock(row.data)?.length === row.records
-    if (!isIntact(db, "raw", row) || row.seq !== next[row.kind] || !isRead) return false
+    const isReadable = row.sum !== null || readBlock(row.data)?.length === row.records
+    if (!isIntact(db, "raw", row) || row.seq !== next[row.kind] || !isReadable) return false
     next[row.kind]!++
   }
   return unit.blocks === null || unit.blocks === next[0]! + next[1]!
 }
 
-const OTHERS: [table: SummedTable, one: string, more: string][] = [
+const OTHER_TABLES: [table: SummedTable, singular: string, plural: string][] = [
   ["meta", "setting of the history", "settings of the history"],
   ["project", "project", "projects"],
   ["project_path", "other folder of a project", "other folders of projects"],
@@ -183,8 +183,8 @@ const OTHERS: [table: SummedTable, one: string, more: string][] = [
 ]
 
 function inspectOthers(db: Db): string[] {
-  const rows = OTHERS.flatMap(([table, one, more]) =>
-    describeCount(damagedRows(db, table).length, one, "damaged", more),
+  const rows = OTHER_TABLES.flatMap(([table, singular, plural]) =>
+    describeCount(damagedRows(db, table).length, singular, "damaged", plural),
   )
   const countStray = "select count(distinct unit_id) from raw where unit_id not in (select id from unit)"
   const orphans = valueQuery(db, countStray, "integer").get()!

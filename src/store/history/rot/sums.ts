@@ -77,7 +77,10 @@ export function isSealed(db: Db): boolean {
   return value
 }
 
-/** Caches the flag now, because `is_sealed` cannot run a query inside another one. `dex doctor` reports a damaged page. */
+/**
+ * Caches the flag now, because `is_sealed` cannot run a query inside another one. If a damaged page prevents this, `dex doctor`
+ * reports the damage.
+ */
 function cacheSealed(db: Db): void {
   try {
     isSealed(db)

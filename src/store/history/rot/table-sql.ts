@@ -16,8 +16,8 @@ export type TableSql = {
   seal: string
   sealOf: string
   /**
-   * Must be given the value twice: if the table is out of order, the range that SQLite reads may include other rows, so each row
-   * is compared again.
+   * Counts the rows whose key begins with a given value, which must be bound twice: if the table is out of order, the range that
+   * SQLite reads may include other rows, so each row is compared again.
    */
   countOf: string
   deleteOf: string
@@ -47,24 +47,24 @@ function sumExpression(table: SummedTable, prefix = ""): string {
 function buildSql(table: SummedTable): TableSql {
   const columns: readonly string[] = SUMMED_COLUMNS[table]
   const key = columns.slice(0, KEY_LENGTHS[table])
-  const isOfOwner = [key[0], "= ?"].join(" ")
+  const ownerCondition = [key[0], "= ?"].join(" ")
   const damaged = ["select * from", table, "as t where not", intactSql("t", table)].join(" ")
   const seal = ["update", table, "set sum =", sumExpression(table), "where sum is null"].join(" ")
   return {
     damaged,
-    damagedOf: [damaged, "and", isOfOwner].join(" "),
+    damagedOf: [damaged, "and", ownerCondition].join(" "),
     forward: ["select * from", table, "order by", key.join(", ")].join(" "),
     backward: ["select * from", table, "order by", key.map((name) => [name, "desc"].join(" ")).join(", ")].join(" "),
-    allOf: ["select * from", table, "where", isOfOwner].join(" "),
+    allOf: ["select * from", table, "where", ownerCondition].join(" "),
     insert: [
       "insert or ignore into",
       table,
       ["(", [...columns, "sum"].join(", "), ") values (", [...columns, "sum"].map(() => "?").join(", "), ")"].join(""),
     ].join(" "),
     seal: [seal, "limit ?"].join(" "),
-    sealOf: [seal, "and", isOfOwner].join(" "),
-    countOf: ["select count(*) filter (where ", isOfOwner, ") from ", table, " where ", isOfOwner].join(""),
-    deleteOf: ["delete from", table, "where", isOfOwner].join(" "),
+    sealOf: [seal, "and", ownerCondition].join(" "),
+    countOf: ["select count(*) filter (where ", ownerCondition, ") from ", table, " where ", ownerCondition].join(""),
+    deleteOf: ["delete from", table, "where", ownerCondition].join(" "),
     deleteDamaged: ["delete from", table, "as t where not", intactSql("t", table)].join(" "),
     deleteOne: ["delete from", table, "where", key.map((name) => [name, "= ?"].join(" ")).join(" and ")].join(" "),
     triggers: [...sumTriggers(table, key), ...countTriggers(table)].join(";"),
@@ -72,8 +72,8 @@ function buildSql(table: SummedTable): TableSql {
 }
 
 function sumTriggers(table: SummedTable, key: readonly string[]): string[] {
-  const hasSameKey = key.map((name) => [name, " = new.", name].join("")).join(" and ")
-  const update = ["update", table, "set sum =", sumExpression(table, "new."), "where", hasSameKey]
+  const keyCondition = key.map((name) => [name, " = new.", name].join("")).join(" and ")
+  const update = ["update", table, "set sum =", sumExpression(table, "new."), "where", keyCondition]
   return [
     [
       `create temp trigger sum_new_${table} after insert on`,
@@ -94,7 +94,7 @@ function sumTriggers(table: SummedTable, key: readonly string[]): string[] {
   ]
 }
 
-/** The table and column that count the rows of a table. */
+/** The column in which the owner of rows, a unit or a conversation, stores how many rows of this table it has. */
 const COUNTED: Partial<Record<SummedTable, [owner: string, column: string]>> = {
   raw: ["unit", "blocks"],
   message: ["conversation", "held"],
