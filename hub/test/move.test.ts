@@ -143,7 +143,9 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     expect(await asOperator(env, ["shard", "move", shard, "main"])).toContain("stays on main")
     expect(await listed(env)).toMatchObject([{ node: "main", moving_to: null }])
     const again = await startHub(env)
-    await expect.poll(() => asOperator(env, ["shard", "move", shard, "two"]).catch(String), SOON).toContain("will build")
+    await expect
+      .poll(() => asOperator(env, ["shard", "move", shard, "two"]).catch(String), SOON)
+      .toContain("will build")
     await expect
       .poll(() => team.asOwner("select node, moving_to from hub.shard"), SOON)
       .toEqual([{ node: "two", moving_to: null }])

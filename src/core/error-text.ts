@@ -1,8 +1,8 @@
 // Recognises the same error in outputs of different runs, by ignoring where and when it happened.
 
 /**
- * The number of characters of a line that are examined. Longer lines are data that a program printed. They include the end of the
- * line, because some linters print the rule there.
+ * The most characters of a line to examine. Longer lines are mostly data that a program printed, so only their beginning and
+ * their last LINE_END_LENGTH characters are examined: some linters print the rule at the end.
  */
 const MAX_LINE_LENGTH = 500
 const LINE_END_LENGTH = 100
@@ -69,10 +69,10 @@ const ERROR_WORDS =
 const ERROR_NAMES =
   /\b[A-Z]\w*(?:Error|Exception)\b|\berror(?:\[\w+\]|\s+[A-Z]+\d+)?:|\berror TS\d+|\bpanicked at|\bpanic:|\bfatal:|\bFAILED\b.* - |^E /
 /** A line of a compiler or a linter: the file position, then the problem. An address in a stack trace does not match. */
-const PLACED =
+const PROBLEM_AT_POSITION =
   /^(?<file>(?:[A-Za-z]:)?[^\s:()]+\.\w+)(?::(?<line>\d+)(?::\d+)?:?|\((?<row>\d+)(?:,\d+)?\):?) (?:- )?(?!\+0x)(?<says>\S.{4,})/
 /** A line in eslint's format, printed under the file's name. */
-const PLACED_BELOW = /^\d+:\d+ (?:error|warning) (?<says>\S.{4,})/
+const PROBLEM_BELOW_FILE = /^\d+:\d+ (?:error|warning) (?<says>\S.{4,})/
 /** Other lines that matter even if some lines have a file position: a pytest assertion, an exception, a panic. */
 const NAMED_ERROR = /^(?:E |(?:\w+\.){0,9}[A-Z]\w*(?:Error|Exception)\b|panic:|thread .{1,99} panicked at)/
 /** A line that says that something failed, but not what. */
@@ -81,7 +81,7 @@ const VAGUE =
 /** A line that says which test failed, but not why. */
 const TEST_NAME =
   /^(?:--- FAIL: .*|(?:FAIL|✗|×|✖|not ok \d+) [^:]*|FAILED (?!.* - ).*|test .* \.\.\. FAILED|● .* › .*)$/
-/** A line that means nothing without the lines after it: an introduction, or the label of a value. */
+/** A line that says nothing without the lines after it: an introduction, or the label of a value. */
 const INTRODUCTION =
   /^(?:[\w '"]{0,40}:|--- \w+|(?:error )?trace:.*|(?:expected|actual|received|got|want)\b:?.{0,12})$/i
 /** A stack frame of a panic or an exception. */
@@ -101,8 +101,8 @@ export function errorLines(output: string): string[] {
   const ranked = lines.map((line) => ({ line, rank: rankOf(line) })).filter(({ rank }) => rank < SILENT)
   if (ranked.length === 0) return lines.slice(-1)
   const informative = ranked.filter(({ rank }) => rank < UNCLEAR)
-  const mostInformative = informative.some(({ line }) => isPlaced(line))
-    ? informative.filter(({ line }) => isPlaced(line) || NAMED_ERROR.test(line))
+  const mostInformative = informative.some(({ line }) => hasPosition(line))
+    ? informative.filter(({ line }) => hasPosition(line) || NAMED_ERROR.test(line))
     : informative
   return (mostInformative.length > 0 ? mostInformative : ranked)
     .sort((a, b) => a.rank - b.rank)
@@ -133,19 +133,19 @@ function rankOf(line: string): number {
   if (LOG_LINE.test(line) || PROGRESS.test(line) || STACK.test(line)) return SILENT
   const hasErrorWord = ERROR_WORDS.test(line)
   if (hasErrorWord && VAGUE.test(line)) return UNCLEAR
-  if (isPlaced(line)) return hasErrorWord ? 0 : 2
+  if (hasPosition(line)) return hasErrorWord ? 0 : 2
   if (TEST_NAME.test(line) || INTRODUCTION.test(line)) return UNCLEAR
   if (ERROR_NAMES.test(line) || codeOf(line) !== undefined) return 1
   return hasErrorWord ? 3 : SILENT
 }
 
-function isPlaced(line: string): boolean {
-  return PLACED.test(line) || PLACED_BELOW.test(line)
+function hasPosition(line: string): boolean {
+  return PROBLEM_AT_POSITION.test(line) || PROBLEM_BELOW_FILE.test(line)
 }
 
 /** Returns the file and line that an error names. */
 export function locationInError(line: string): { file: string; line: number } | undefined {
-  const { file, line: afterColon, row: inParentheses } = PLACED.exec(plainLine(line))?.groups ?? {}
+  const { file, line: afterColon, row: inParentheses } = PROBLEM_AT_POSITION.exec(plainLine(line))?.groups ?? {}
   return file === undefined ? undefined : { file, line: Number(afterColon ?? inParentheses) }
 }
 
@@ -154,9 +154,7 @@ const CODE = /\berror (?<code>[A-Z]{1,5}\d{3,5})\b|\berror\[(?<rust>E\d{4})\]|\b
 /** A rule at the beginning of the message: ruff's `F401`, biome's `lint/style/useConst`, rubocop's `Style/Not`. */
 const CODE_FIRST =
   /^(?:(?:fatal error|error|warning|[CEFW]): )?(?:\[\w+\] )?(?<code>[A-Z]{1,4}\d{3,5}\b|(?:lint|parse|assist)(?:\/\w+)+|[A-Z]\w+\/[A-Z]\w+(?=:))/
-/**
- * A rule at the end of the message: golangci-lint's `(nilerr)`, mypy's `[assignment]`.
- */
+/** A rule at the end of the message: golangci-lint's `(nilerr)`, mypy's `[assignment]`. */
 const RULE_LAST = /[([](?<rule>[\w@][\w@/-]+)[)\]]$/
 /** A rule at the end of an eslint message, which has no brackets. */
 const UNBRACKETED_RULE = /\s(?<rule>@?[a-z][\w/]*[-/][\w/-]+)$/
@@ -167,8 +165,8 @@ const NOT_RULES = new Set(["typecheck", "nil", "null", "none", "true", "false"])
 
 /** The name that a compiler or a linter gives to this kind of error. */
 function codeOf(line: string): string | undefined {
-  const placedMessage = PLACED.exec(line)?.groups?.says
-  const message = placedMessage ?? PLACED_BELOW.exec(line)?.groups?.says
+  const placedMessage = PROBLEM_AT_POSITION.exec(line)?.groups?.says
+  const message = placedMessage ?? PROBLEM_BELOW_FILE.exec(line)?.groups?.says
   const first = message === undefined ? undefined : CODE_FIRST.exec(message)?.groups?.code
   const rule =
     message === undefined
@@ -224,7 +222,7 @@ function particularsOf(line: string, code = ""): Set<string> {
 }
 
 /** The factor by which the similarity is reduced if two errors of the same kind name different things. */
-const OTHER_PARTICULARS = 0.75
+const MISMATCH_FACTOR = 0.75
 
 /**
  * Returns how similar a known error is to the query, from 0 to 1. If the query has a code, the other words do not count, because
@@ -232,12 +230,12 @@ const OTHER_PARTICULARS = 0.75
  */
 export function errorSimilarity(query: ErrorText, known: ErrorText): number {
   const sharesName = [...query.particulars].some((name) => known.particulars.has(name))
-  if (query.code !== undefined) return query.code !== known.code ? 0 : sharesName ? 1 : OTHER_PARTICULARS
+  if (query.code !== undefined) return query.code !== known.code ? 0 : sharesName ? 1 : MISMATCH_FACTOR
   const shared = [...query.words].filter((word) => known.words.has(word)).length
   if (shared === 0) return 0
   const coverage = shared / query.words.size
   const overlap = shared / (query.words.size + known.words.size - shared)
-  return (0.6 * coverage + 0.4 * overlap) * (query.particulars.size > 0 && !sharesName ? OTHER_PARTICULARS : 1)
+  return (0.6 * coverage + 0.4 * overlap) * (query.particulars.size > 0 && !sharesName ? MISMATCH_FACTOR : 1)
 }
 
 /** Returns false if the line cannot reach this similarity. It only searches the text, which is cheaper than `errorText`. */

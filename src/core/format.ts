@@ -10,7 +10,7 @@ export type Format = (typeof FORMATS)[number]
 const CALL_CHARS = 400
 const OUTLINE_CHARS = 100
 
-/** The fields of a part that its text is made of. Stored parts have them, and so do the parts in a tool's output. */
+/** The fields that are needed to format a part. Stored parts have them, and so do the parts in a tool's output. */
 type ShownPart = Pick<Part, "type" | "text"> & {
   origin: string
   tool?: string

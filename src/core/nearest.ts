@@ -1,6 +1,6 @@
 /**
  * Returns the names that are most similar to a typed word: the most similar first, then in the given order. A name may be at most
- * two edits away, and fewer than half of the word's letters. Swapping two neighbours is one edit. Ignores case.
+ * two edits away, and the edits must be fewer than half of the word's letters. Swapping two neighbours is one edit. Ignores case.
  */
 export function nearestNames(word: string, names: readonly string[], maxNames = 3): string[] {
   const typed = word.toLowerCase()

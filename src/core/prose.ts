@@ -1,6 +1,6 @@
 /**
- * Keeps the lines of a text that are written for people: no code blocks, JSON, numbered listings, diffs, logs or stack traces.
- * The result may be empty.
+ * Returns only those lines of a text that are written for people. Leaves out code blocks, JSON, file contents with line numbers,
+ * diffs, logs and stack traces. The result may be empty.
  */
 export function proseOf(text: string): string {
   return [...outlineLines(text)]

@@ -1,4 +1,5 @@
-// Readers for fields of records that other programs wrote. They return undefined if the value has the wrong type.
+// Readers for fields of records that other programs wrote. If the value has the wrong type, they return undefined, or an empty
+// list if they read a list.
 
 /** A record that another program wrote. Any field may be missing or have the wrong type. */
 export type RawRecord = Record<string, unknown>

@@ -18,15 +18,16 @@ export type BlameOptions = {
   rev?: string | undefined
   from?: number | undefined
   to?: number | undefined
-  /** Follows moved and copied lines (git's -M and -C). */
+  /** Follows lines that were moved within the file (git's -M). */
   moves?: boolean | undefined
+  /** Follows lines that came from other files of the same commit (git's -C). */
   copies?: boolean | undefined
   signal?: AbortSignal | undefined
 }
 
 const LIMITS = { timeoutMs: 60_000, mostBytes: 256 << 20 }
 /** The file in which projects list commits that only moved or formatted code. */
-const IGNORED_REVS = ".git-blame-ignore-revs"
+const IGNORE_REVS_FILE = ".git-blame-ignore-revs"
 
 /**
  * The commit that added each line of a file, according to git. `path` is relative to `folder`, which is the repository's root.
@@ -44,18 +45,19 @@ export async function blameLines(folder: string, path: string, options: BlameOpt
   // Only uncommitted content goes through the filters of the working tree.
   const settings = rev === undefined ? await withoutFilters(folder, signal) : {}
   const where = [...(rev === undefined ? [] : [rev]), "--", path]
-  const ignored = lookAt(join(folder, IGNORED_REVS))
-  const skips = ignored !== undefined && ignored !== "unknown" && ignored.isFile()
+  const ignored = lookAt(join(folder, IGNORE_REVS_FILE))
+  const hasIgnoreFile = ignored !== undefined && ignored !== "unknown" && ignored.isFile()
   const first = await outputOf(
     folder,
-    [...args, ...(skips ? ["--ignore-revs-file", IGNORED_REVS] : []), ...where],
+    [...args, ...(hasIgnoreFile ? ["--ignore-revs-file", IGNORE_REVS_FILE] : []), ...where],
     signal,
     settings,
   )
   // If git cannot read the list, try without it.
-  const read = first.end.code !== 0 && skips ? await outputOf(folder, [...args, ...where], signal, settings) : first
-  if (read.end.code !== 0) throw notBlamed(path, read.end)
-  return linesIn(read.text)
+  const result =
+    first.end.code !== 0 && hasIgnoreFile ? await outputOf(folder, [...args, ...where], signal, settings) : first
+  if (result.end.code !== 0) throw blameError(path, result.end)
+  return linesIn(result.text)
 }
 
 /** Returns settings that disable the repository's filters, which git would run on a file that it reads. */
@@ -89,13 +91,14 @@ async function outputOf(
     signal,
     settings,
     readsOnly: true,
-    onOutput: (one) => void chunks.push(one),
+    onOutput: (chunk) => void chunks.push(chunk),
   })
   return { end, text: Buffer.concat(chunks).toString("utf8") }
 }
 
 /**
- * Each line has a header, then facts about its commit if the commit has not occurred before, then the line itself after a tab.
+ * Parses the output of `git blame --porcelain`. Each line has a header, then facts about its commit if the commit has not
+ * occurred before, then the line itself after a tab.
  */
 function linesIn(text: string): BlamedLine[] {
   const paths = new Map<string, string>()
@@ -103,8 +106,8 @@ function linesIn(text: string): BlamedLine[] {
   let head: { hash: string; was: number; line: number } | undefined
   for (const row of text.split("\n")) {
     if (!head) {
-      const found = /^([0-9a-f]{40,64}) (\d+) (\d+)/.exec(row)
-      if (found) head = { hash: found[1]!, was: Number(found[2]), line: Number(found[3]) }
+      const match = /^([0-9a-f]{40,64}) (\d+) (\d+)/.exec(row)
+      if (match) head = { hash: match[1]!, was: Number(match[2]), line: Number(match[3]) }
     } else if (row.startsWith("\t")) {
       const { hash, was, line } = head
       lines.push({ line, text: row.slice(1), hash, was: { line: was, path: paths.get(hash) ?? "" } })
@@ -114,7 +117,7 @@ function linesIn(text: string): BlamedLine[] {
   return lines
 }
 
-function notBlamed(path: string, { stopped, errors, code }: GitRunResult): DexError {
+function blameError(path: string, { stopped, errors, code }: GitRunResult): DexError {
   const why =
     stopped === "time"
       ? "it took too long"

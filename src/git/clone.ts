@@ -20,7 +20,7 @@ export async function copyRepository(url: string, folder: string, options: CopyO
 async function cloneRepository(url: string, folder: string, options: CopyOptions): Promise<void> {
   if (await isFolder(join(folder, ".git"))) return
   await mkdir(dirname(folder), { recursive: true, mode: 0o700 })
-  await removePartial(dirname(folder))
+  await removeAbandonedCopies(dirname(folder))
   const partial = await mkdtemp(`${folder}${PARTIAL}`)
   try {
     await git(["clone", ...SHALLOW, "--single-branch", "--template=", "--", url, partial], options)
@@ -35,12 +35,12 @@ const PARTIAL = ".partial-"
 /** The age, in milliseconds, from which an unfinished copy counts as abandoned: far longer than any copy may take. */
 const ABANDONED_MS = 24 * 3_600_000
 
-/** Removes unfinished copies of killed processes. */
-async function removePartial(folder: string): Promise<void> {
-  for (const name of (await readdir(folder)).filter((one) => one.includes(PARTIAL))) {
+/** Removes unfinished copies that killed processes left. */
+async function removeAbandonedCopies(folder: string): Promise<void> {
+  for (const name of (await readdir(folder)).filter((entry) => entry.includes(PARTIAL))) {
     const path = join(folder, name)
-    const made = await stat(path).catch(() => undefined)
-    if (made && Math.abs(Date.now() - made.mtimeMs) > ABANDONED_MS) await rm(path, { recursive: true, force: true })
+    const stats = await stat(path).catch(() => undefined)
+    if (stats && Math.abs(Date.now() - stats.mtimeMs) > ABANDONED_MS) await rm(path, { recursive: true, force: true })
   }
 }
 
@@ -49,10 +49,10 @@ async function updateRepository(url: string, folder: string, options: CopyOption
   if (!(await isFolder(join(folder, ".git")))) return cloneRepository(url, folder, options)
   // A git that was killed leaves lock files. Deleting them is safe because only one sync runs at a time.
   for (const lock of ["index.lock", "shallow.lock"]) await rm(join(folder, ".git", lock), { force: true })
-  const inside = [`--git-dir=${join(folder, ".git")}`, `--work-tree=${folder}`]
-  await git([...inside, "fetch", ...SHALLOW, "--force", "--", url, "HEAD"], options)
-  await git([...inside, "reset", "--hard", "--quiet", "FETCH_HEAD"], options)
-  await git([...inside, "clean", "-ffdxq"], options)
+  const repositoryArgs = [`--git-dir=${join(folder, ".git")}`, `--work-tree=${folder}`]
+  await git([...repositoryArgs, "fetch", ...SHALLOW, "--force", "--", url, "HEAD"], options)
+  await git([...repositoryArgs, "reset", "--hard", "--quiet", "FETCH_HEAD"], options)
+  await git([...repositoryArgs, "clean", "-ffdxq"], options)
 }
 
 const SHALLOW = ["--depth=1", "--no-tags", "--no-recurse-submodules"]
@@ -80,6 +80,6 @@ async function git(args: string[], { timeoutMs = 120_000, signal }: CopyOptions)
 
 const isFolder = (path: string): Promise<boolean> =>
   stat(path).then(
-    (found) => found.isDirectory(),
+    (stats) => stats.isDirectory(),
     () => false,
   )

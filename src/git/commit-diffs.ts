@@ -70,10 +70,10 @@ export async function readCommitHeads(
 
 const PATCH = ["-p", "-U0", "-M", "-l400", "--src-prefix=a/", "--dst-prefix=b/"]
 
-async function commitsOf(folder: string, revisions: readonly string[], options: DiffOptions, what: string[]) {
+async function commitsOf(folder: string, revisions: readonly string[], options: DiffOptions, logArgs: string[]) {
   const mark = randomUUID()
   const format = `--format=${mark} %H %at%n%an <%ae>%n%s%n%b%n${mark}:%N%n${mark}`
-  const { text, end } = await logOf(folder, revisions, options, [...what, "--notes=refs/notes/ai", format])
+  const { text, end } = await logOf(folder, revisions, options, [...logArgs, "--notes=refs/notes/ai", format])
   return { commits: diffsIn(text, mark), end }
 }
 
@@ -96,7 +96,7 @@ export async function countTouchedFiles(
   return counts
 }
 
-async function logOf(folder: string, revisions: readonly string[], options: DiffOptions, what: string[]) {
+async function logOf(folder: string, revisions: readonly string[], options: DiffOptions, logArgs: string[]) {
   if (revisions.length === 0) return { text: "", end: { code: 0, errors: "" } as GitRunResult }
   const { timeoutMs, bytes } = { ...DIFF_LIMITS, ...options.limits }
   const chunks: Buffer[] = []
@@ -104,7 +104,7 @@ async function logOf(folder: string, revisions: readonly string[], options: Diff
     [
       ...["--literal-pathspecs", "-c", "core.quotePath=false", "log", "--no-walk=unsorted", "--stdin", "--root"],
       ...["--diff-merges=first-parent", "--no-ext-diff", "--no-textconv", "--no-show-signature", "--no-relative"],
-      ...["--no-color", "--no-mailmap", "-O/dev/null", "--encoding=UTF-8", ...what],
+      ...["--no-color", "--no-mailmap", "-O/dev/null", "--encoding=UTF-8", ...logArgs],
       ...(options.paths ? ["--", ...options.paths] : []),
     ],
     {
@@ -132,11 +132,11 @@ function diffsIn(text: string, mark: string): CommitDiff[] {
 export function filesOfDiff(patch: string): DiffFile[] {
   const files: DiffFile[] = []
   let file: DiffFile | undefined
-  let [oldLeft, newLeft, at] = [0, 0, 0]
+  let [oldLeft, newLeft, lineNumber] = [0, 0, 0]
   for (const line of linesOf(patch)) {
     if (file && oldLeft + newLeft > 0) {
       if (line.startsWith("+")) {
-        file.added.push({ line: at++, text: line.slice(1) })
+        file.added.push({ line: lineNumber++, text: line.slice(1) })
         newLeft--
       } else if (line.startsWith("-")) {
         file.removed.push(line.slice(1))
@@ -157,7 +157,7 @@ export function filesOfDiff(patch: string): DiffFile[] {
       const hunk = /^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(line)
       if (!hunk) continue
       oldLeft = Number(hunk[1] ?? 1)
-      at = Number(hunk[2])
+      lineNumber = Number(hunk[2])
       newLeft = Number(hunk[3] ?? 1)
     }
   }

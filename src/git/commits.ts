@@ -13,7 +13,7 @@ export type Commit = {
   hash: string
   /** The author date, in milliseconds. */
   at: number
-  /** The commit date, by which git orders. A rebase changes it. */
+  /** The commit date, by which git orders commits. A rebase changes it. */
   committed_at: number
   subject: string
   body: string
@@ -56,28 +56,28 @@ export async function readCommits(project: string, options: CommitOptions): Prom
   const limits = { ...COMMIT_LIMITS, ...options.limits }
   const until = Date.now() + limits.timeoutMs
   const git = gitIn(project, until, options.signal)
-  const nothing = { commits: [], replaces: true, left_out: [] }
-  if (!(await isThere(join(project, ".git")))) return nothing
+  const noCommits = { commits: [], replaces: true, left_out: [] }
+  if (!(await exists(join(project, ".git")))) return noCommits
   const args = ["--show-prefix", "--is-shallow-repository", "--verify", "--quiet", "HEAD^{commit}"]
-  const found = await git(["rev-parse", ...args])
-  if (found.stopped) throw notRead(project, found)
-  const [prefix, isShallow, head] = found.output.split("\n")
+  const revParse = await git(["rev-parse", ...args])
+  if (revParse.stopped) throw readError(project, revParse)
+  const [prefix, isShallow, head] = revParse.output.split("\n")
   // The project has no repository of its own, but a folder above it does.
-  if (prefix !== "" && found.errors === "") return nothing
+  if (prefix !== "" && revParse.errors === "") return noCommits
   if (!isHash(head)) {
-    if (found.errors !== "") throw notRead(project, found)
-    return nothing
+    if (revParse.errors !== "") throw readError(project, revParse)
+    return noCommits
   }
   const shallow = isShallow === "true" ? await shallowMark(project, git) : ""
-  const isCutAsBefore = shallow === (options.knownShallow ?? "")
-  if (head === options.known && isCutAsBefore) return { head, shallow, commits: [], replaces: false, left_out: [] }
-  const continues =
-    isCutAsBefore &&
+  const hasSameShallowEnd = shallow === (options.knownShallow ?? "")
+  if (head === options.known && hasSameShallowEnd) return { head, shallow, commits: [], replaces: false, left_out: [] }
+  const isContinuation =
+    hasSameShallowEnd &&
     isHash(options.known) &&
     (await git(["merge-base", "--is-ancestor", options.known, head])).code === 0
   const read = await readLog(project, {
     head,
-    after: continues ? options.known : undefined,
+    after: isContinuation ? options.known : undefined,
     isShallow: shallow !== "",
     limits,
     until,
@@ -88,12 +88,12 @@ export async function readCommits(project: string, options: CommitOptions): Prom
     head,
     shallow,
     commits: read.commits,
-    replaces: !continues || read.isCut,
-    left_out: [...read.left_out, ...olderOnes(read, continues)],
+    replaces: !isContinuation || read.isCut,
+    left_out: [...read.left_out, ...olderNote(read, isContinuation)],
   }
 }
 
-/** Identifies where a shallow history ends. Deepening it rewrites this file. */
+/** Identifies where a shallow history ends, by the state of git's file `shallow`. Fetching older commits changes that file. */
 async function shallowMark(project: string, git: ReturnType<typeof gitIn>): Promise<string> {
   const { output } = await git(["rev-parse", "--git-path", "shallow"])
   const file = await lstat(resolve(project, output.trimEnd())).catch(() => undefined)
@@ -103,7 +103,7 @@ async function shallowMark(project: string, git: ReturnType<typeof gitIn>): Prom
 export const describeNewestOnly = (commits: number): string => `Only the newest ${commits} commits are known.`
 
 type Log = { commits: Commit[]; left_out: string[]; isCut: boolean; hasOlder: boolean }
-type Wanted = {
+type LogRequest = {
   head: string
   after: string | undefined
   isShallow: boolean
@@ -112,23 +112,23 @@ type Wanted = {
   options: CommitOptions
 }
 
-async function readLog(project: string, wanted: Wanted): Promise<Log> {
-  const { isShallow, limits } = wanted
+async function readLog(project: string, request: LogRequest): Promise<Log> {
+  const { isShallow, limits } = request
   let parser = commitParser(isShallow)
-  let end = await runLog(project, wanted, "-M", parser.take)
+  let end = await runLog(project, request, "-M", parser.take)
   const left_out: string[] = []
   if (end.code !== 0 && !end.stopped) {
     // A partial clone lacks the contents by which git recognises renames, but unchanged renamed files can be recognised by their
     // hashes.
     parser = commitParser(isShallow)
-    end = await runLog(project, wanted, "-M100%", parser.take)
+    end = await runLog(project, request, "-M100%", parser.take)
     left_out.push(
       "Only files that were renamed without changes are followed, because this repository is a partial clone.",
     )
   }
-  if (end.stopped === "cancelled" || (end.code !== 0 && !end.stopped)) throw notRead(project, end)
+  if (end.stopped === "cancelled" || (end.code !== 0 && !end.stopped)) throw readError(project, end)
   const commits = parser.commits(end.stopped === undefined)
-  const cut = cutShort(end.stopped, commits.length, limits)
+  const cut = describeCut(end.stopped, commits.length, limits)
   if (cut !== undefined) left_out.push(cut)
   const hasOlder = cut === undefined && parser.lastHasParent()
   return { commits: commits.slice(0, limits.commits), left_out, isCut: cut !== undefined, hasOlder }
@@ -136,7 +136,7 @@ async function readLog(project: string, wanted: Wanted): Promise<Log> {
 
 function runLog(
   project: string,
-  { head, after, limits, until, options }: Wanted,
+  { head, after, limits, until, options }: LogRequest,
   renames: string,
   onOutput: (bytes: Buffer) => void,
 ): Promise<GitRunResult> {
@@ -149,18 +149,20 @@ function runLog(
       ...[`--max-count=${limits.commits + 1}`, `--max-age=${oldest}`],
       ...[head, ...(after === undefined ? [] : [`^${after}`]), "--"],
     ],
-    { ...running(project, until, options.signal), mostBytes: limits.bytes, onOutput },
+    { ...runOptions(project, until, options.signal), mostBytes: limits.bytes, onOutput },
   )
 }
 
-function cutShort(stopped: GitRunResult["stopped"], commits: number, limits: CommitLimits): string | undefined {
+function describeCut(stopped: GitRunResult["stopped"], commits: number, limits: CommitLimits): string | undefined {
   if (stopped === undefined) return commits > limits.commits ? describeNewestOnly(limits.commits) : undefined
   const after = stopped === "time" ? `${limits.timeoutMs / 1000} s` : `${limits.bytes >> 20} MB`
   return `Reading commits was stopped after ${after}: only the newest ${commits} are known.`
 }
 
-function olderOnes({ isCut, hasOlder, commits }: Log, continues: boolean): string[] {
-  return !continues && !isCut && (hasOlder || commits.length === 0) ? ["Commits older than a year are not read."] : []
+function olderNote({ isCut, hasOlder, commits }: Log, isContinuation: boolean): string[] {
+  return !isContinuation && !isCut && (hasOlder || commits.length === 0)
+    ? ["Commits older than a year are not read."]
+    : []
 }
 
 const FORMAT = "%H%x00%P%x00%at%x00%ct%x00%s%x00%b%x00"
@@ -190,7 +192,7 @@ function commitParser(isShallow: boolean) {
   }
   const takeHead = (token: Buffer) => {
     head.push(token.toString("utf8"))
-    // The format adds an entry of its own, which also ends with a NUL.
+    // git ends the formatted text with a NUL of its own, so one more token follows the fields.
     if (head.length <= FIELDS) return
     const [hash, parents, at, committedAt, subject, body] = head as [string, string, string, string, string, string]
     lastParents = parents
@@ -260,7 +262,7 @@ function gitIn(project: string, until: number, signal: AbortSignal | undefined) 
   return async (args: string[]): Promise<GitRunResult & { output: string }> => {
     let output = ""
     const end = await runGit(args, {
-      ...running(project, until, signal),
+      ...runOptions(project, until, signal),
       mostBytes: 10_000,
       onOutput: (bytes) => {
         output += bytes.toString("latin1")
@@ -270,7 +272,7 @@ function gitIn(project: string, until: number, signal: AbortSignal | undefined) 
   }
 }
 
-function running(project: string, until: number, signal: AbortSignal | undefined) {
+function runOptions(project: string, until: number, signal: AbortSignal | undefined) {
   return {
     folder: project,
     timeoutMs: Math.max(1, until - Date.now()),
@@ -284,13 +286,13 @@ function isHash(text: string | undefined): text is string {
   return text !== undefined && /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/.test(text)
 }
 
-const isThere = (path: string): Promise<boolean> =>
+const exists = (path: string): Promise<boolean> =>
   lstat(path).then(
     () => true,
     () => false,
   )
 
-function notRead(project: string, { stopped, errors, code }: GitRunResult): DexError {
+function readError(project: string, { stopped, errors, code }: GitRunResult): DexError {
   const why =
     stopped === "time"
       ? "it took too long"

@@ -11,9 +11,9 @@ import { readStart } from "../core/read-file.ts"
 export function createProjectFinder(platform = process.platform): (cwd: string) => string {
   const cache = new Map<string, string>()
   return (cwd) => {
-    const found = cache.get(cwd) ?? diskSpelling(find(cwd), platform)
-    cache.set(cwd, found)
-    return found
+    const project = cache.get(cwd) ?? diskSpelling(find(cwd), platform)
+    cache.set(cwd, project)
+    return project
   }
 }
 
@@ -24,9 +24,9 @@ export function createProjectFinder(platform = process.platform): (cwd: string) 
 export function diskSpelling(path: string, platform: NodeJS.Platform, realPath = realpathSync.native): string {
   if (!foldsPaths(platform)) return path
   try {
-    const real = realPath(path)
+    const realSpelling = realPath(path)
     const isShort = platform === "win32" && /~\d/.test(path)
-    return isShort || isSamePath(real, path, platform) ? real : path
+    return isShort || isSamePath(realSpelling, path, platform) ? realSpelling : path
   } catch {
     return path // gone or not readable
   }
@@ -46,18 +46,18 @@ function find(cwd: string): string {
 function checkoutFrom(cwd: string): { root: string; git: string; isFolder: boolean } | undefined {
   for (let root = resolve(cwd); ; root = dirname(root)) {
     const git = join(root, ".git")
-    const found = lookAt(git)
-    if (found === "unknown") return undefined
-    if (found) return { root, git, isFolder: found.isDirectory() }
+    const stats = lookAt(git)
+    if (stats === "unknown") return undefined
+    if (stats) return { root, git, isFolder: stats.isDirectory() }
     if (dirname(root) === root) return undefined
   }
 }
 
 /** In a worktree, `.git` is a file that points into the main repository; in a submodule, it points into the parent. */
 function mainWorktree(folder: string, gitFile: string): string {
-  const own = gitFolder(folder, gitFile)
+  const worktreeGit = gitFolder(folder, gitFile)
   // If the file is unreadable, the folder itself is the best guess.
-  return (own && /^(.*)[\\/]\.git[\\/]worktrees[\\/][^\\/]+$/.exec(own)?.[1]) ?? folder
+  return (worktreeGit && /^(.*)[\\/]\.git[\\/]worktrees[\\/][^\\/]+$/.exec(worktreeGit)?.[1]) ?? folder
 }
 
 /**
@@ -84,9 +84,9 @@ export function gitFolderOf(cwd: string): string | undefined {
 
 /** Whether the history of a checkout is incomplete because of a shallow clone or grafts. */
 export function hasIncompleteHistory(root: string): boolean {
-  const own = gitFolderOf(root)
-  if (own === undefined) return false
-  const common = resolve(own, readGitFile(join(own, "commondir"))?.trim() ?? ".")
+  const gitDir = gitFolderOf(root)
+  if (gitDir === undefined) return false
+  const common = resolve(gitDir, readGitFile(join(gitDir, "commondir"))?.trim() ?? ".")
   return ["shallow", "info/grafts"].some((name) => lookAt(join(common, name)) !== undefined)
 }
 

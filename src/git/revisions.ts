@@ -1,7 +1,7 @@
 import { runGit } from "./run.ts"
 
 const LIMITS = { timeoutMs: 20_000, mostBytes: 4 << 20, readsOnly: true }
-const CHANGES_MS = 5_000
+const CHANGES_TIMEOUT_MS = 5_000
 
 /** Returns the hash of a commit that is named in any way that git accepts, or undefined if there is none. */
 export async function resolveCommit(folder: string, name: string, signal?: AbortSignal): Promise<string | undefined> {
@@ -13,16 +13,16 @@ export async function resolveCommit(folder: string, name: string, signal?: Abort
   return hashes?.[0]
 }
 
-/** The commits of a range (`main..topic`), newest first, without merges. Returns one more than `most` if there are more. */
+/** The commits of a range (`main..topic`), newest first, without merges. Returns `maxCommits` + 1 if there are more. */
 export function commitsInRange(
   folder: string,
   range: string,
-  most: number,
+  maxCommits: number,
   signal?: AbortSignal,
 ): Promise<string[] | undefined> {
   return hashesIn(
     folder,
-    ["rev-list", "--no-merges", `--max-count=${most + 1}`, "--end-of-options", range, "--"],
+    ["rev-list", "--no-merges", `--max-count=${maxCommits + 1}`, "--end-of-options", range, "--"],
     signal,
   )
 }
@@ -44,7 +44,7 @@ export async function commitsChanging(
       ...["--literal-pathspecs", "log", "--follow", `--max-count=${most + 1}`, "--format=%H %at %s", "--no-notes"],
       ...["--no-patch", "--no-show-signature", "--no-mailmap", "--encoding=UTF-8", "--end-of-options", rev, "--", path],
     ],
-    { ...LIMITS, timeoutMs: CHANGES_MS, folder, signal, onOutput: (bytes) => void chunks.push(bytes) },
+    { ...LIMITS, timeoutMs: CHANGES_TIMEOUT_MS, folder, signal, onOutput: (bytes) => void chunks.push(bytes) },
   )
   if (end.code !== 0) return undefined
   return Buffer.concat(chunks)

@@ -5,7 +5,7 @@ import { lookAt } from "../core/look-at.ts"
 import { gitFolderOf, readGitFile } from "./project.ts"
 
 type RunOptions = {
-  /** The folder in which git runs. git does not run at all if the repository contains a pipe that it would wait at. */
+  /** The folder in which git runs. git is not started if a file that it would open is not a regular one: see `obstacleIn`. */
   folder?: string
   timeoutMs: number
   /** The most bytes of output; git is stopped if it prints more. */
@@ -28,7 +28,7 @@ type RunOptions = {
 /** How the run ended; `stopped` is the reason if it was ended early. */
 export type GitRunResult = { code: number | null; stopped?: "time" | "size" | "cancelled"; errors: string }
 
-const SAFE = {
+const SAFE_SETTINGS = {
   "core.symlinks": "false",
   "core.hooksPath": "/dev/null",
   "core.fsmonitor": "false",
@@ -42,8 +42,9 @@ const SAFE = {
   "log.showSignature": "false",
   "safe.bareRepository": "explicit",
 }
-const SETTINGS = Object.entries(SAFE).flatMap(([name, value]) => ["-c", `${name}=${value}`])
-const INHERITED = /^GIT_(SSH|SSH_COMMAND|SSL_.*|CONFIG_GLOBAL|CONFIG_NOSYSTEM|EXEC_PATH|PROXY_COMMAND|HTTP_.*)$/
+const SETTING_ARGS = Object.entries(SAFE_SETTINGS).flatMap(([name, value]) => ["-c", `${name}=${value}`])
+const INHERITED_VARIABLES =
+  /^GIT_(SSH|SSH_COMMAND|SSL_.*|CONFIG_GLOBAL|CONFIG_NOSYSTEM|EXEC_PATH|PROXY_COMMAND|HTTP_.*)$/
 
 /**
  * Runs git for all of dex: never through a shell, without programs that a repository's settings name, in its own session so that
@@ -56,14 +57,14 @@ export function runGit(args: string[], options: RunOptions): Promise<GitRunResul
   if (obstacle) return Promise.resolve({ code: 128, errors: `${obstacle} is not a regular file` })
   const where = options.folder === undefined ? [] : ["-C", options.folder]
   return new Promise((resolve, reject) => {
-    const child = spawn("git", [...SETTINGS, "--no-pager", ...where, ...args], {
+    const child = spawn("git", [...SETTING_ARGS, "--no-pager", ...where, ...args], {
       env: environment(options),
       // On Windows, `detached` would open a window for each program that git starts.
       detached: process.platform !== "win32",
       windowsHide: true,
       stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     })
-    // If git ends before it has read all input, its exit code is the reason.
+    // If git ends before it has read all input, writing to it fails. Ignore that: git's own exit code and errors say why.
     child.stdin?.on("error", () => {}).end(options.input)
     let errors = ""
     let bytes = 0
@@ -99,7 +100,9 @@ export function runGit(args: string[], options: RunOptions): Promise<GitRunResul
 }
 
 function environment({ readsOnly, ceiling, settings = {} }: RunOptions): Record<string, string | undefined> {
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("GIT_") || INHERITED.test(name))
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith("GIT_") || INHERITED_VARIABLES.test(name),
+  )
   return {
     ...Object.fromEntries(inherited),
     GIT_TERMINAL_PROMPT: "0",
@@ -124,7 +127,7 @@ function settingsInEnvironment(settings: Readonly<Record<string, string>>): Reco
 }
 
 /** Files that git opens for every command. */
-const OPENED = [
+const OPENED_FILES = [
   ...["HEAD", "config", "config.worktree", "index", "packed-refs", "shallow", "commondir"],
   ...["info/exclude", "info/attributes", "info/grafts", "objects/info/alternates", "objects/info/commit-graph"],
 ]
@@ -134,12 +137,12 @@ const OPENED = [
  * undefined if there is none. git's time limit covers deeper files, mostly objects.
  */
 function obstacleIn(folder: string): string | undefined {
-  const own = gitFolderOf(folder)
-  if (own === undefined) return undefined
-  const common = readGitFile(join(own, "commondir"))?.trim()
-  const places = common === undefined ? [own] : [own, resolve(own, common)]
-  const head = readGitFile(join(own, "HEAD"))?.match(/^ref: (refs\/[^\0\n]+)$/m)?.[1]
-  const names = head === undefined ? OPENED : [...OPENED, head.trim()]
+  const gitDir = gitFolderOf(folder)
+  if (gitDir === undefined) return undefined
+  const common = readGitFile(join(gitDir, "commondir"))?.trim()
+  const places = common === undefined ? [gitDir] : [gitDir, resolve(gitDir, common)]
+  const head = readGitFile(join(gitDir, "HEAD"))?.match(/^ref: (refs\/[^\0\n]+)$/m)?.[1]
+  const names = head === undefined ? OPENED_FILES : [...OPENED_FILES, head.trim()]
   return places
     .flatMap((place) => names.map((name) => join(place, name)))
     .concat([".gitignore", ".gitattributes"].map((name) => join(folder, name)))
@@ -147,8 +150,8 @@ function obstacleIn(folder: string): string | undefined {
 }
 
 function isObstacle(path: string): boolean {
-  const found = lookAt(path)
-  return found !== undefined && found !== "unknown" && !found.isFile() && !found.isDirectory()
+  const stats = lookAt(path)
+  return stats !== undefined && stats !== "unknown" && !stats.isFile() && !stats.isDirectory()
 }
 
 /**
@@ -158,7 +161,7 @@ function isObstacle(path: string): boolean {
 export function killProcessTree(child: ChildProcess): void {
   if (child.pid === undefined) return
   if (process.platform === "win32") {
-    killByParents(child)
+    killWithTaskkill(child)
     return
   }
   try {
@@ -168,10 +171,10 @@ export function killProcessTree(child: ChildProcess): void {
   }
 }
 
-function killByParents(child: ChildProcess): void {
-  const alone = () => void child.kill("SIGKILL")
+function killWithTaskkill(child: ChildProcess): void {
+  const killAlone = () => void child.kill("SIGKILL")
   const taskkill = join(process.env.SystemRoot ?? "C:\\Windows", "System32", "taskkill.exe")
   spawn(taskkill, ["/pid", String(child.pid), "/t", "/f"], { stdio: "ignore", windowsHide: true })
-    .on("error", alone)
-    .on("exit", alone)
+    .on("error", killAlone)
+    .on("exit", killAlone)
 }

@@ -60,7 +60,7 @@ export async function learnNow(dex: Dex, extra: ExtraFacts = {}): Promise<string
     return [...(complete ? [] : [LEARNING_UNFINISHED]), ...(await readProjectFacts(dex, extra))]
   })
   if (notes === undefined) return [ANOTHER_IS_LEARNING]
-  // While this process was learning, another one may have left new conversations to it, after it last looked for changes.
+  // After this process last looked for changes, another one may have found the lock taken and left new conversations unlearned.
   while (!dex.signal?.aborted && (await isKnowledgeOutdated(await dex.store(), await dex.knowledge())))
     if ((await whileNobodyLearns(dex, () => learnAll(dex))) === undefined) break
   return notes

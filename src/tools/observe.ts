@@ -48,7 +48,7 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
       ts,
       command: tool.trace.command,
       ...(await redactTyped({
-        args: { ...withCurrentNamed(request.args, ranking), ...args },
+        args: { ...resolveCurrent(request.args, ranking), ...args },
         ...request.query,
         ...error,
       })),
@@ -89,7 +89,7 @@ const REF_INPUTS = ["id", "ids", "ref", "conversation", "session"]
 function argsOf(tool: TracedTool, dex: Dex, { query, ...input }: Record<string, unknown>) {
   const args = Object.entries(withoutDefaults(tool.input, input) ?? {}).map(([key, value]) => [
     key,
-    REF_INPUTS.includes(key) ? withRowsResolved(dex, value) : value,
+    REF_INPUTS.includes(key) ? resolveRowNumbers(dex, value) : value,
   ])
   const budgets = Object.entries(input).filter(
     ([key, value]) => BUDGET_INPUTS.includes(key) && typeof value === "number",
@@ -113,14 +113,14 @@ function withoutDefaults(schema: Schema, value: Record<string, unknown>): Record
   return entries.length === 0 ? undefined : Object.fromEntries(entries)
 }
 
-function withRowsResolved(dex: Dex, value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((item) => withRowsResolved(dex, item))
+function resolveRowNumbers(dex: Dex, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => resolveRowNumbers(dex, item))
   const row = typeof value === "string" && /^\s*\d{1,3}\s*$/.test(value) ? Number(value) : 0
   return (row > 0 ? dex.lastListing().refs[row - 1] : undefined) ?? value
 }
 
 /** Replaces `current` with the conversation that was read, because `current` means another conversation later. */
-function withCurrentNamed(args: Record<string, unknown>, ranking: TraceRow[]): Record<string, unknown> {
+function resolveCurrent(args: Record<string, unknown>, ranking: TraceRow[]): Record<string, unknown> {
   const [only, ...others] = ranking
   if (!only || others.length > 0) return args
   const conversation = only.ref.replace(/#\d+$/, "")

@@ -9,7 +9,7 @@ import { many } from "../render/words.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { Dex } from "./context.ts"
 
-/** The time limit for reading a project's code, in milliseconds. Files that were read by then are known. */
+/** The time limit for reading a project's code, in milliseconds. Facts from the files that were read by then are kept. */
 const MAX_MS = 5_000
 
 /** Opts a project in, and updates the facts from its git history and its code. Returns notes about what could not be read. */

@@ -61,12 +61,12 @@ async function sectionNumber(dex: Dex, row: ConversationRow, section: string): P
     parts.flatMap((part) => (part.type === "text" && part.section ? [{ number, ...part.section }] : [])),
   )
   const matches = (name: string) => name.toLowerCase() === lowerCased
-  const found =
+  const match =
     marks.find(({ name }) => matches(name)) ??
     marks.find(
       ({ anchor, headings }) => matches(anchor) || matches(headings.at(-1) ?? "") || matches(headings.join(" > ")),
     )
-  if (found) return found.number
+  if (match) return match.number
   throw new DexError(
     "no_section",
     `There is no section "${section}" in ${formatRef(row.ref)}. \`dex docs outline ${formatRef(row.ref)}\` lists them.`,
@@ -74,8 +74,8 @@ async function sectionNumber(dex: Dex, row: ConversationRow, section: string): P
 }
 
 /**
- * The error for a number that is no row of the last listing. A number is never the beginning of an id, because a mistyped row number
- * could then select an unrelated conversation.
+ * The error for a number that is not a row of the last listing. dex never takes a number for the beginning of an id, because a
+ * mistyped row number could then select an unrelated conversation.
  */
 function noRowError(dex: Dex, typed: string): DexError {
   const rows = dex.lastListing().refs.length
@@ -110,8 +110,8 @@ export async function agentNamed(dex: Dex, source: SourceId): Promise<Agent | un
 }
 
 /**
- * True if the conversation may be read. Private projects can be read only from inside their folder. On a hub, the row is returned
- * only to people who may read it.
+ * True if the conversation may be read. Private projects can be read only from inside their folder. On a hub, nothing needs to be
+ * checked here, because its store returns a row only to people who may read it.
  */
 function isReadable(dex: Dex, row: ConversationRow): boolean {
   return !row.private || dex.isTeam === true || isCurrentProject(dex, row.project)
@@ -161,16 +161,16 @@ export async function resolveConversation(
   if (id === undefined)
     throw new DexError("no_ref", "Which conversation? Give a ref, a row number or `current`. `dex list` shows them.")
   const current = /^current(#\d+)?$/.exec(id.trim())
-  const found = await resolveRef(dex, current ? `${await currentRef(dex)}${current[1] ?? ""}` : id)
-  if (input.id === undefined || session === undefined) return found
+  const resolved = await resolveRef(dex, current ? `${await currentRef(dex)}${current[1] ?? ""}` : id)
+  if (input.id === undefined || session === undefined) return resolved
   const { ref } = (await resolveConversation(dex, { id: session })).row
   const isInSession =
-    [found.row.ref.id, found.row.parent?.id].includes(ref.id) &&
-    isSameConversation(siblingRef(found.row.ref, ref.id), ref)
-  if (isInSession) return found
+    [resolved.row.ref.id, resolved.row.parent?.id].includes(ref.id) &&
+    isSameConversation(siblingRef(resolved.row.ref, ref.id), ref)
+  if (isInSession) return resolved
   throw new DexError(
     "not_in_session",
-    `${formatRef(found.row.ref)} is not part of the session ${formatRef(ref)}. Omit --session to read it.`,
+    `${formatRef(resolved.row.ref)} is not part of the session ${formatRef(ref)}. Omit --session to read it.`,
   )
 }
 
@@ -208,11 +208,11 @@ async function newestActive(dex: Dex): Promise<ConversationRow | undefined> {
     offset: 0,
   }
   const { rows } = await (await dex.store()).list(filter)
-  const paths = new Set(rows.map((row) => row.path).filter((path, i, all) => all.indexOf(path) !== i))
+  const sharedPaths = new Set(rows.map((row) => row.path).filter((path, i, all) => all.indexOf(path) !== i))
   const [newest] = rows
     .filter((row) => !row.archived)
     // The modification time of a database that several conversations share says nothing about one of them.
-    .map((row) => ({ row, at: Math.max(row.ended_at ?? 0, paths.has(row.path) ? 0 : writtenAt(row.path)) }))
+    .map((row) => ({ row, at: Math.max(row.ended_at ?? 0, sharedPaths.has(row.path) ? 0 : writtenAt(row.path)) }))
     .sort((a, b) => b.at - a.at)
   return newest && dex.now() - newest.at < ACTIVE_MS ? newest.row : undefined
 }

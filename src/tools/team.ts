@@ -15,13 +15,13 @@ type TeamInput = { where?: string; id?: string; ids?: string[] }
 export function runHereOrOnHub<I extends TeamInput, O>(tool: string, run: (dex: Dex, input: I) => Promise<O>) {
   return async (dex: Dex, input: I): Promise<O> => {
     if (dex.isTeam) return run(dex, input)
-    const inputWithRefs = withRowsNamed(dex, input)
+    const inputWithRefs = resolveListedRows(dex, input)
     if (input.where !== "team" && !isTeamRef(inputWithRefs)) return run(dex, input)
     return (await import("./hub/ask-team.ts")).askTeam<O>(dex, tool, inputWithRefs)
   }
 }
 
-function withRowsNamed<I extends TeamInput>(dex: Dex, input: I): I {
+function resolveListedRows<I extends TeamInput>(dex: Dex, input: I): I {
   const rowOrRef = (ref: string) => listedRef(dex, ref) ?? ref
   const { id, ids } = input
   return { ...input, id: id === undefined ? undefined : rowOrRef(id), ids: ids?.map(rowOrRef) }

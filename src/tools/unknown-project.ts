@@ -20,7 +20,7 @@ export async function unknownProject(
   const similarNames = nearestNames(typed, names)
   return [
     `No project's path contains "${typed}".`,
-    ...(similarNames.length > 0 ? [`Projects like it: ${similarNames.join(", ")}.`] : knownProjects(names)),
+    ...(similarNames.length > 0 ? [`Similar projects: ${similarNames.join(", ")}.`] : knownProjects(names)),
   ].join(" ")
 }
 

@@ -13,7 +13,7 @@ export const maxTokensField = optional(integer("Token budget.", { minimum: 1 }))
 export const conversationField = optional(
   text("A ref, a unique prefix of an id, a row number of the last listing, or current."),
 )
-export const sessionField = optional(text("current, or a ref: instead of an id, or to check it."))
+export const sessionField = optional(text("current or a ref. Replaces the id; if both are given, they must match."))
 
 export const headFields = {
   id: text("The ref."),

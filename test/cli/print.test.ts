@@ -162,8 +162,8 @@ test("a subscription without a pause says so", () => {
   const bounds = { min_relevance: 0.5, max_per_trigger: 5 }
   const last = (cooldown_ms: number) =>
     printSubscribed({ ...subscription, ...bounds, cooldown_ms, notes: [] }, context).lines.at(-1)
-  expect(last(5000)).toBe("    poll; relevance 0.5 or higher, 5 at a time, at most every 5.0 s; not notified yet")
-  expect(last(0)).toBe("    poll; relevance 0.5 or higher, 5 at a time; not notified yet")
+  expect(last(5000)).toBe("    poll; relevance ≥ 0.5, 5 at a time, at most every 5.0 s; not notified yet")
+  expect(last(0)).toBe("    poll; relevance ≥ 0.5, 5 at a time; not notified yet")
 })
 
 test("an error is wrapped between words on a terminal, and not at all in a pipe", () => {

@@ -215,7 +215,7 @@ test("a private project's subscriptions are shown only inside it, and nothing ab
   kept(home).save(suggestionOf("aaaa", { moment: { project: secret } }), { subscription: id })
   expect(JSON.parse((await inside(["suggestions", "--json"])).stdout).suggestions).toHaveLength(1)
   const outside = JSON.parse((await dex(home, ["suggestions", "--all", "--json"])).stdout)
-  expect(outside).toEqual({ suggestions: [], notes: ["Not shown: 1 in private projects."] })
+  expect(outside).toEqual({ suggestions: [], notes: ["Not shown: 1 suggestion in private projects."] })
   const listed = JSON.parse((await dex(home, ["subscriptions", "--all", "--json"])).stdout)
   expect(listed).toMatchObject({ subscriptions: [], notes: ["Not shown: 1 subscription in private projects."] })
 })

@@ -420,7 +420,7 @@ describe("dex config", () => {
     ])
       expect(await warmDex(home, ["config", "set", ...words])).toMatchObject({
         code: 2,
-        stderr: expect.stringMatching(/search\.rerank is the reranking server's address now.*Nothing was changed/),
+        stderr: expect.stringMatching(/search\.rerank is now the reranking server's address.*Nothing was changed/),
       })
   })
 

@@ -154,7 +154,7 @@ test("a private project's decisions are listed only inside it, and counted elsew
   expect(await decisions(at, "--all")).toMatchObject({
     quotes: [TO_ENABLED],
     total: 1,
-    notes: ["Not shown: 1 in private projects."],
+    notes: ["Not shown: 1 decision in private projects."],
   })
   expect(await decisions(at, "--project", "/home/dev/other")).toMatchObject({ code: 1, quotes: [] })
 })

@@ -385,7 +385,9 @@ describe("dex fix --tests", () => {
       / 1 {2}src\/a\.test\.ts > auth > refreshes\n {4}AssertionError: quokkaword\n {4}failed 2026-11-03 10:01 {2}\$ npx vitest run/,
     )
     expect(shown.stdout).not.toContain("\u001b")
-    expect(shown.stderr).toMatch(/1 failing test\. dex knows 1 test run from conversations, the last one 2026-11-03 10:01\. dex ran no test itself/)
+    expect(shown.stderr).toMatch(
+      /1 failing test\. dex knows 1 test run from conversations, the last one 2026-11-03 10:01\. dex ran no test itself/,
+    )
     expect(await run("--file", "src/other.ts")).toMatchObject({ code: 1, stdout: "" })
     expect(await run("-f", "/etc/passwd")).toMatchObject({ code: 2 })
 

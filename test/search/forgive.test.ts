@@ -96,7 +96,7 @@ test("filters that leave nothing are named, with the results without them", asyn
 
 test("an unknown project is named, with similar ones, but no private one", async () => {
   expect((await found("wingman", "--project", "websit3")).notes).toMatch(
-    /^No project's path contains "websit3"\. Projects like it: website\. 1 message matches without project:websit3\.$/,
+    /^No project's path contains "websit3"\. Similar projects: website\. 1 message matches without project:websit3\.$/,
   )
   expect(await dex(home, ["private", "/code/secret"])).toMatchObject({ code: 0 })
   expect((await found("wingman", "--project", "secert")).notes).not.toContain("secret")

@@ -353,7 +353,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       await store.writeUnit(write)
       const before = await store.changes(undefined, 100)
       const result = await store.writeUnit(write)
-      expect(result).toEqual({ changed: 0, added_messages: 0, forgotten: 0, fresh: [], paid: [], again: [] })
+      expect(result).toEqual({ changed: 0, added_messages: 0, forgotten: 0, fresh: [], paid: [], unitsToRead: [] })
       expect(await store.changes(undefined, 100)).toEqual(before)
     })
 

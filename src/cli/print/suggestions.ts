@@ -148,7 +148,7 @@ function subscriptionLines(subscription: ListedSubscription, { terminal, home }:
   return [
     `${paint(terminal, "cyan", subscription.id)}  ${clip(shortPath(safeLine(subscription.project), home), terminal.columns - subscription.id.length - 2)}`,
     ...wrap(subscription.patterns.map(safeLine).join(", "), room).map((line) => `    ${line}`),
-    `    ${paint(terminal, "dim", clip(`${destination}; relevance ${subscription.min_relevance} or higher, ${subscription.max_per_trigger} at a time${cooldown}; ${lastNotified}`, room))}`,
+    `    ${paint(terminal, "dim", clip(`${destination}; relevance ≥ ${subscription.min_relevance}, ${subscription.max_per_trigger} at a time${cooldown}; ${lastNotified}`, room))}`,
     ...(subscription.enabled
       ? []
       : [`    ${paint(terminal, "yellow", clip(`off: ${safeLine(subscription.disabled_because ?? "")}`, room))}`]),

@@ -58,7 +58,9 @@ export const restore = defineTool({
 const importHistoryInput = object({
   file: text("A backup, or the history.db of another machine."),
   with_notes: optional(
-    flag("Also import the notes in it, as your own. Only from your own machine: agents are shown your notes."),
+    flag(
+      "Also import its notes as your own. Use this only for a history of yours, because agents are shown your notes.",
+    ),
   ),
 })
 export type ImportInput = Infer<typeof importHistoryInput>

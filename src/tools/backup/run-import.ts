@@ -22,7 +22,7 @@ export async function run(dex: Dex, input: ImportInput) {
   if (!lock) throw new DexError("busy", "Another dex process is syncing right now. Try again when it is done.")
   const scratch = openScratch(dex.home.dir)
   try {
-    // SQLite never opens the other history itself. It opens a copy, which dex checks and migrates.
+    // SQLite opens only a copy of the other history. dex checks and migrates the copy.
     const copy = join(scratch.folder, "history.db")
     copyForeign(file, copy)
     const { historyId, projects: theirs } = inspectHistory(copy, file)
@@ -50,7 +50,9 @@ export async function run(dex: Dex, input: ImportInput) {
   }
 }
 
-/** Returns the id and the projects of the other history. Throws a DexError unless dex wrote it and can decompress it here. */
+/**
+ * Returns the id and the projects of the other history. Throws a DexError unless dex wrote it and this machine can decompress it.
+ */
 function inspectHistory(copy: string, name: string): { historyId: string; projects: ProjectIdentity[] } {
   const other = openForeignHistory(copy, name)
   try {

@@ -71,10 +71,10 @@ export async function ownersOfLines(
   dex: Dex,
   root: string,
   files: readonly BlamedFile[],
-  knowing: Promise<LineKnowledge> | LineKnowledge,
+  knowledgeOrPromise: Promise<LineKnowledge> | LineKnowledge,
 ): Promise<{ owners: LineOwner[]; commits: Map<string, CommitHead>; facts: BlameFacts; notes: string[] }> {
   const paths = pathsByCommit(files)
-  const knowledge = await knowing
+  const knowledge = await knowledgeOrPromise
   const uncommitted = files.map(({ path, lines }) =>
     uncommittedDiff(
       path,
@@ -155,7 +155,7 @@ export async function findingsFor(
 ): Promise<Findings> {
   const { signal } = dex
   const hashes = [...wanted.keys()].slice(0, MAX_COMMITS)
-  // Findings are stored only if one file of the commit is wanted, because they do not depend on the commit's other files.
+  // Findings are stored and reused only for commits of which a single file is wanted: each of them is about one file.
   const singlePaths = new Map(
     hashes.flatMap((hash) => (wanted.get(hash)!.size === 1 ? [[hash, [...wanted.get(hash)!][0]!]] : [])),
   )

@@ -28,7 +28,7 @@ export async function lineKnowledge(dex: Dex, target: BlameTarget, hub?: TeamHub
   if (!hub) return { ...localKnowledge(dex, target, knowledge, notes), traces, notes, isTeam: false }
   const { teamFacts } = await import("./team-facts.ts")
   const teamNotes: string[] = knowledge ? notes : []
-  const ownFacts = { project: target.project, own: knowledge?.lines ?? NO_ROWS, traces }
+  const ownFacts = { project: target.project, localLines: knowledge?.lines ?? NO_ROWS, traces }
   return {
     factsFor: async (commits) => {
       const { facts, notes: moreNotes } = await teamFacts(dex, hub, ownFacts, commits)

@@ -40,7 +40,7 @@ type FolderTarget = Extract<BlameTarget, { kind: "folder" }>
 
 const MAX_FILES = 2_000
 const MAX_MS = 60_000
-/** How many files are blamed at the same time, because one git blame uses only one processor. */
+/** How many files to blame at the same time. A single git blame uses only one processor. */
 const PARALLEL_BLAMES = 4
 
 /** Counts a folder's lines by agent, never by person. */
@@ -77,7 +77,7 @@ async function blameFolder(dex: Dex, input: BlameInput, { root, path }: FolderTa
       ...notes,
       `${many(blamedFiles.length, "file")}.`,
       ...(unreadCount > 0
-        ? [`Without line history, because new, a link or in another repository: ${many(unreadCount, "file")}.`]
+        ? [`Without line history (new, a link, or in another repository): ${many(unreadCount, "file")}.`]
         : []),
       ...(leftOutCount > 0
         ? [`Left out: ${many(leftOutCount, "file")}. Choose a smaller folder to include all files.`]

@@ -47,7 +47,7 @@ export function storedFindings(
       try {
         lines.cacheOwners(project, madeBy, rows)
       } catch {
-        // The disk is full, or another process is writing. The answer does not depend on it.
+        // The disk is full, or another process is writing. The answer does not need the stored findings.
       }
     },
   }

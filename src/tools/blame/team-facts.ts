@@ -17,13 +17,13 @@ const TRUNCATED_NOTE = "Your team's hub knows of more edits than it can send at 
 export async function teamFacts(
   dex: Dex,
   hub: TeamHub,
-  { project, own, traces }: { project: string; own: LineQueries; traces: readonly AgentTrace[] },
+  { project, localLines, traces }: { project: string; localLines: LineQueries; traces: readonly AgentTrace[] },
   commits: readonly CommitDiff[],
 ): Promise<{ facts: BlameFacts; notes: string[] }> {
   const question = questionOf(await keyOf(dex, project), commits, traces)
   const hubLines = await hub.ask<SentLines>("lines", question)
   return {
-    facts: blameFacts({ lines: mergeLines(own, project, hubLines) }, project),
+    facts: blameFacts({ lines: mergeLines(localLines, project, hubLines) }, project),
     notes: hubLines.is_cut ? [TRUNCATED_NOTE] : [],
   }
 }

@@ -36,7 +36,7 @@ export async function run(dex: Dex, input: ConfigInput) {
     }
     case "unset":
       if (rest.length > 0) throw usageError()
-      return change(dex, settingNamed(name), renamedTo(name) && convertSetting(dex.home.config, name!, undefined))
+      return change(dex, settingNamed(name), currentNameOf(name) && convertSetting(dex.home.config, name!, undefined))
     default:
       throw usageError()
   }
@@ -118,7 +118,7 @@ function unfinishedSettings({ settings }: LoadedSettings, dexDir: string): strin
 function settingNamed(name: string | undefined): SettingName {
   if (name === undefined) throw usageError()
   if (isSetting(name)) return name
-  const replacement = renamedTo(name)
+  const replacement = currentNameOf(name)
   if (replacement) return replacement
   if (/key|token|secret|password/i.test(name))
     throw new DexError(
@@ -133,7 +133,7 @@ function settingNamed(name: string | undefined): SettingName {
 }
 
 /** The current name of a setting that was renamed. Undefined for a current or an unknown name. */
-function renamedTo(name: string | undefined): SettingName | undefined {
+function currentNameOf(name: string | undefined): SettingName | undefined {
   return name === undefined || isSetting(name) ? undefined : oldSetting(name)?.now
 }
 
@@ -159,7 +159,7 @@ function convertedValue(dex: Dex, old: string, value: SettingValue): SettingValu
   if (oldSetting(old)!.now === "search.rerank" && (converted === "on" || (converted === "off" && value !== false)))
     throw new DexError(
       "usage",
-      "search.rerank is the reranking server's address now: dex config set search.rerank http://… Nothing was changed.",
+      "search.rerank is now the reranking server's address: dex config set search.rerank http://… Nothing was changed.",
     )
   return converted
 }

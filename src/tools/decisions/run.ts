@@ -33,7 +33,7 @@ export async function run(dex: Dex, input: DecisionsInput) {
   }
   const { decisions, total } = knowledge.decisions.knownDecisions({ ...filter, except: hidden })
   const withheld = hidden.length === 0 ? 0 : knowledge.decisions.knownDecisions({ ...filter, limit: 1 }).total - total
-  if (withheld > 0) notes.push(`Not shown: ${grouped(withheld)} in private projects.`)
+  if (withheld > 0) notes.push(`Not shown: ${many(withheld, "decision")} in private projects.`)
   const next = input.offset + decisions.length
   if (decisions.length < total && decisions.length > 0)
     notes.push(

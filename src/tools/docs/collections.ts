@@ -9,7 +9,7 @@ import type { Dex } from "../context.ts"
 export const collectionShape = object({
   name: text("The start of its documents' refs: docs:name/…"),
   kind: text("folder, file, git or npm."),
-  origin: text("What was added."),
+  origin: text("The folder, file, address or package that was added."),
   project: optional(text("The project that the collection belongs to; absent for a global collection.")),
   version: optional(text("The commit or the package's version.")),
   documents: integer(),
@@ -49,16 +49,16 @@ async function visibleCollections(dex: Dex): Promise<Collection[]> {
 
 /** Returns the names if all these collections exist. Throws otherwise. */
 export async function requireCollections(dex: Dex, names: string[]): Promise<string[]> {
-  return required(dex, names, await (await dex.store()).collections())
+  return requireKnown(dex, names, await (await dex.store()).collections())
 }
 
-/** For reading: a collection of a private project elsewhere is like one that does not exist. */
+/** Like `requireCollections`, but for reading: another private project's collection counts as one that does not exist. */
 export async function requireVisibleCollections(dex: Dex, names: string[]): Promise<string[]> {
-  return required(dex, names, await visibleCollections(dex))
+  return requireKnown(dex, names, await visibleCollections(dex))
 }
 
-async function required(dex: Dex, names: string[], among: Collection[]): Promise<string[]> {
-  const unknown = names.find((wanted) => !among.some(({ name }) => name === wanted))
+async function requireKnown(dex: Dex, names: string[], known: Collection[]): Promise<string[]> {
+  const unknown = names.find((wanted) => !known.some(({ name }) => name === wanted))
   if (unknown === undefined) return names
   const visibleNames = (await visibleCollections(dex)).map(({ name }) => name)
   const hint =

@@ -15,7 +15,7 @@ export const doctor = defineTool({
     ok: flag(),
     repaired: optional(
       object({
-        kept_as: optional(text("The damaged file, if a new one was made.")),
+        kept_as: optional(text("The new name of the damaged history.db. Absent if it was repaired in place.")),
         rows: optional(integer("Rows copied to the new file.")),
         restored: listOf(text(), "Refs of conversations that were restored completely."),
         damaged: listOf(text(), "Refs of conversations with lost parts."),

@@ -23,7 +23,7 @@ export async function checkLocalModel(dex: Dex): Promise<Check[]> {
       },
     ]
   const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
-  // A helper that is busy does not answer in time.
+  // The error is ignored, because a busy helper does not answer in time.
   const helper = await helperState({ dexDir: dex.home.dir, local, role: "query" }, signal).catch(() => undefined)
   const processText = helper
     ? `it is loaded in process ${helper.pid} (${Math.round(helper.bytes / 1e6)} MB), which ends ten minutes after the last search`

@@ -25,11 +25,11 @@ export type RepairResult = {
 /** Restores as much as possible: first in place if SQLite can read the file, or else in a new file, and then from the agents' files. */
 export async function repair(dex: Dex): Promise<RepairResult> {
   if (!existsSync(dex.home.history)) return { restored: [], damaged: [] }
-  const foundFirst = await findDamagedConversations(dex)
+  const damagedAtStart = await findDamagedConversations(dex)
   const rebuilt = await whileNobodySyncs(dex, async () =>
     (await isReadable(dex.home.history)) ? undefined : rebuildHistory(dex),
   )
-  const damagedBefore = [...foundFirst, ...(await healAll(dex))]
+  const damagedBefore = [...damagedAtStart, ...(await healAll(dex))]
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
   const { restored, damaged } = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
     onProgress: dex.onProgress,

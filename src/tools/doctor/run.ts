@@ -139,10 +139,10 @@ async function checkDatabase(dex: Dex): Promise<Check[]> {
     const problems = await store.check()
     const contentChecks = await checkContents(dex, store).catch((error: unknown) => {
       if (problems.length === 0) throw error
-      return [] // SQLite's own findings say more
+      return [] // the problems that SQLite found say more
     })
     const hasProblem = contentChecks.some(({ status }) => status === "problem")
-    // If the contents are damaged, problems of indexes only repeat that.
+    // If the contents are damaged, index problems are a consequence of that.
     if (problems.length === 0 || (hasProblem && problems.every(isIndexMismatch))) return contentChecks
     return [
       unreadableCheck(problems.slice(0, 3).join("; ")),
@@ -172,19 +172,19 @@ const MAX_NAMED = 20
 async function checkContents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
   const name = "history"
   const { kinds, messages } = await store.stats()
-  const { conversations: injured, others, unsealed } = await store.inspect()
+  const { conversations: damagedConversations, others, unsealed } = await store.inspect()
   noteDamage(
     damageFile(dex.home.dir),
-    injured.map(({ ref }) => formatRef(ref)),
+    damagedConversations.map(({ ref }) => formatRef(ref)),
   )
-  const checks: Check[] = injured
+  const checks: Check[] = damagedConversations
     .slice(0, MAX_NAMED)
-    .map((injury) => ({ name, status: "problem", ...damageMessage(injury) }))
-  if (injured.length > MAX_NAMED)
+    .map((damage) => ({ name, status: "problem", ...damageMessage(damage) }))
+  if (damagedConversations.length > MAX_NAMED)
     checks.push({
       name,
       status: "problem",
-      message: `${many(injured.length - MAX_NAMED, "more conversation")} with damage.`,
+      message: `${many(damagedConversations.length - MAX_NAMED, "more conversation")} with damage.`,
       mend: REPAIR,
     })
   if (others.length > 0)
@@ -345,8 +345,7 @@ async function checkSources(dex: Dex): Promise<Check[]> {
     const skipped = sum(report.skipped)
     const unknown = sum(report.unknown)
     const parts = [describeConversations(report.kinds)]
-    if (report.archived > 0)
-      parts.push(`${report.archived} of its files ${report.archived === 1 ? "is" : "are"} deleted and kept here`)
+    if (report.archived > 0) parts.push(`dex has copies of ${many(report.archived, "deleted file")}`)
     if (skipped > 0) parts.push(`${grouped(skipped)} damaged ${skipped === 1 ? "record" : "records"}`)
     if (unknown > 0) parts.push(describeUnknownRecords(agentOf(report.source)?.name ?? report.source, report.unknown))
     if (report.unreadable.length > 0)

@@ -123,16 +123,16 @@ async function measure(dex: Dex, store: HistoryReader, index: SearchIndex, quest
     }
     return (await searchHistory(store, index, { ...scope, query: queryOf(subject) })).hits
   }
-  const answers: { place: number; silent: boolean; silentWithout: boolean }[] = []
+  const answers: { place: number; silent: boolean; silentWithoutAnswer: boolean }[] = []
   for (const { subject, gold } of questions) {
     await reportQuestion()
     const hits = await search(subject, [])
     const position = hits.findIndex(({ row }) => gold.some((ref) => isSameConversation(ref, row.ref)))
-    const hitsWithout = await search(subject, await relativesOf(store, gold))
+    const hitsWithoutAnswer = await search(subject, await relativesOf(store, gold))
     answers.push({
       place: position < 0 ? Infinity : position + 1,
       silent: hits.length === 0,
-      silentWithout: hitsWithout.length === 0,
+      silentWithoutAnswer: hitsWithoutAnswer.length === 0,
     })
   }
   const n = answers.length
@@ -145,7 +145,7 @@ async function measure(dex: Dex, store: HistoryReader, index: SearchIndex, quest
     mrr: mean(({ place }) => 1 / place),
     silent: mean(({ silent }) => silent),
   }
-  const silent_without_answer = mean(({ silentWithout }) => silentWithout)
+  const silent_without_answer = mean(({ silentWithoutAnswer }) => silentWithoutAnswer)
   return { figures, hit_at_5_interval: confidenceInterval(figures.hit_at_5, n), silent_without_answer }
 }
 

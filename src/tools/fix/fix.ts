@@ -24,7 +24,7 @@ export const fix = defineTool({
         solved: flag("A similar command succeeded after the edits."),
         ref: optional(text("The run that succeeded.")),
         failed_ref: text("The run that failed."),
-        date: text("When the command succeeded, or when it failed if it never did."),
+        date: text("When the command succeeded. If it never did, when it failed."),
         project: text(),
         source: text(),
         files: listOf(

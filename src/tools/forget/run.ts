@@ -127,7 +127,7 @@ function removeBelow(root: string, name: string): void {
 /** One conversation, or all conversations of a project if the text is a project's folder. */
 async function refsOf(dex: Dex, text: string): Promise<Ref[]> {
   const store = await dex.store()
-  const isRequested = (known: string) => isNamed(dex, known, text)
+  const isRequested = (known: string) => namesProject(dex, known, text)
   const spellings = (await store.projects()).map((candidate) => candidate.path).filter(isRequested)
   if (spellings.length === 0) return [(await resolveRef(dex, text)).row.ref]
   const refs: Ref[] = []
@@ -139,7 +139,7 @@ async function refsOf(dex: Dex, text: string): Promise<Ref[]> {
 }
 
 /** True if the typed text names the project's folder, absolute or relative to the current folder, in any spelling. */
-function isNamed(dex: Dex, project: string, typed: string): boolean {
+function namesProject(dex: Dex, project: string, typed: string): boolean {
   const { platform } = dex.machine
   return isSamePath(project, typed, platform) || isSamePath(project, resolve(dex.cwd, typed), platform)
 }
@@ -151,7 +151,7 @@ export async function setPrivate(dex: Dex, input: PrivateInput) {
   if (input.project === undefined && !input.off) return { projects: await privateProjects() }
   const knownProjects = (await store.projects()).map((project) => project.path)
   const typed = input.project ?? dex.project
-  const path = knownProjects.find((project) => isNamed(dex, project, typed)) ?? projectAt(dex, typed)
+  const path = knownProjects.find((project) => namesProject(dex, project, typed)) ?? projectAt(dex, typed)
   if (path === undefined) throw new DexError("no_project", noProjectError(resolve(dex.cwd, typed), knownProjects))
   const { platform } = dex.machine
   const projectOf = createProjectFinder(platform)
@@ -204,7 +204,7 @@ async function forgetInOldHistories(
   refs: Ref[],
   { copies, ownerOf }: { copies: boolean; ownerOf: OwnerOf },
 ): Promise<UndeletedFile[]> {
-  removeUnfinished(home)
+  removeLeftovers(home)
   const undeleted: UndeletedFile[] = []
   for (const file of replacedHistories(home.history)) {
     // While a restore runs, this can be another name of the current history, from which the text has just been deleted.
@@ -228,7 +228,7 @@ async function forgetIn(store: HistoryWriter, refs: Ref[], copies: boolean, owne
  * Removes files that an interrupted process left. A process that is still using such a file holds the lock and removes the file
  * itself.
  */
-function removeUnfinished(home: Home): void {
+function removeLeftovers(home: Home): void {
   const lock = tryLock(home.lock)
   if (!lock) return
   try {

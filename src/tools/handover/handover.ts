@@ -58,7 +58,7 @@ export const handover = defineTool({
         outcome: choice(["succeeded", "failed", "unknown"], "unknown: a pipe hid it."),
         exit_status: optional(integer()),
         error: optional(text("The output line that shows why the command failed.")),
-        later: optional(object({ ref: text(), outcome: text() }, "A similar command that did not fail.")),
+        later: optional(object({ ref: text(), outcome: text() }, "A similar command that ran later and did not fail.")),
         cut,
       }),
       "Checks and failures, newest first.",

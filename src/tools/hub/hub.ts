@@ -34,7 +34,7 @@ const input = object({
     "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests [approve MEMBER, deny MEMBER], grant MEMBER [PROJECT], members [PROJECT], tokens [revoke ID], or logout. Without one: status.",
   ),
   token_stdin: optional(flag("login: read the token from standard input.")),
-  paste: optional(flag("login: ask for a token or an invitation, also if the hub has an identity provider.")),
+  paste: optional(flag("login: ask for a token or an invitation, even if the hub has an identity provider.")),
   name: optional(
     text("share: the project's name on the hub. Without it: its git remote, for example github.com/acme/api."),
   ),
@@ -204,7 +204,7 @@ export const hub = defineTool({
       "dex hub grant bob": "Give someone access to this project",
       "dex hub members": "List who has access to this project",
       "dex hub tokens": "List your tokens; revoke ID revokes one",
-      "dex hub unshare --forget": "Stop, and delete what was sent",
+      "dex hub unshare --forget": "Stop sharing, and delete what was sent",
     },
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

@@ -21,12 +21,12 @@ const INVITATION = "dexi_"
  * Logs in with a token or an invitation. Asks the hub whose token it is, and saves the token and the member. Consent that was given
  * for another hub or member does not apply, and is removed.
  */
-export async function logIn(home: Pick<Home, "dir">, where: string, credential: string): Promise<LoggedIn> {
-  const address = hubAddress(where)
+export async function logIn(home: Pick<Home, "dir">, typedAddress: string, credential: string): Promise<LoggedIn> {
+  const address = hubAddress(typedAddress)
   if (!isKey(credential))
     throw new DexError(
       "key",
-      "That is not a token. A token is one line of letters, digits and signs. Nothing was changed.",
+      "That is not a token. A token is a single line of letters, digits and symbols. Nothing was changed.",
     )
   const token = credential.startsWith(INVITATION)
     ? await useHub({ address, token: credential, patience: 2 }, (hub) => hub.redeem(credential))
@@ -35,15 +35,15 @@ export async function logIn(home: Pick<Home, "dir">, where: string, credential: 
   const previous = readHub(home)
   const tenant = String(account.tenant ?? "")
   const member = String(account.member?.name ?? "")
-  const isSame = previous.address === address && previous.tenant === tenant && previous.member === member
-  const consents: HubChoices["consents"] = isSame ? previous.consents : []
-  writeHub(home, { address, token, tenant, member, consents: consents })
+  const isSameAccount = previous.address === address && previous.tenant === tenant && previous.member === member
+  const consents: HubChoices["consents"] = isSameAccount ? previous.consents : []
+  writeHub(home, { address, token, tenant, member, consents })
   return {
     address,
     tenant,
     member,
     projects: (account.projects ?? []).map(({ key }) => String(key)),
-    no_longer_shared: isSame ? [] : previous.consents.map(({ project }) => project),
+    no_longer_shared: isSameAccount ? [] : previous.consents.map(({ project }) => project),
   }
 }
 
@@ -60,13 +60,13 @@ const SLOW_DOWN_SECONDS = 5
 const MIN_INTERVAL_SECONDS = 1
 
 /** Returns the ways to log in to the hub at this address. */
-export async function loginMethods(where: string): Promise<string[]> {
-  return useHub(withoutRetries(where), (hub) => hub.loginMethods())
+export async function loginMethods(typedAddress: string): Promise<string[]> {
+  return useHub(withoutRetries(typedAddress), (hub) => hub.loginMethods())
 }
 
 /** Waits until the person agrees on the page of their identity provider. Returns the hub's new token; throws if they refuse. */
-export async function deviceLogin(where: string, { signal, show, wait }: DeviceLoginOptions): Promise<string> {
-  return useHub({ ...withoutRetries(where), signal }, async (hub) => {
+export async function deviceLogin(typedAddress: string, { signal, show, wait }: DeviceLoginOptions): Promise<string> {
+  return useHub({ ...withoutRetries(typedAddress), signal }, async (hub) => {
     const started = await hub.beginDeviceLogin()
     const { login, expires_in, interval } = started
     if (typeof login !== "string" || !(expires_in > 0))
@@ -89,8 +89,8 @@ function retryIfTemporary(error: unknown): { state: "slow_down" } {
   throw error
 }
 
-const withoutRetries = (where: string) => ({
-  address: hubAddress(where),
+const withoutRetries = (typedAddress: string) => ({
+  address: hubAddress(typedAddress),
   patience: 1,
   consequence: "Nothing was changed.",
 })

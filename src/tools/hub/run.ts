@@ -187,7 +187,7 @@ async function hubStatus(dex: Dex) {
       (await (await dex.store()).projects()).filter((project) => project.private).map(({ path }) => path),
     )
     const { problem, succeeded_at, retry_at } = pushed.health()
-    const hub = token === undefined ? undefined : await hubState(address, token)
+    const hub = token === undefined ? undefined : await fetchHubState(address, token)
     const shownProblem = hub?.problem ?? problem
     return {
       address,
@@ -252,7 +252,7 @@ type HubState = {
   stored?: { yours?: HubStored; team?: HubStored }
 }
 
-async function hubState(address: string, token: string): Promise<HubState> {
+async function fetchHubState(address: string, token: string): Promise<HubState> {
   try {
     return await useHub({ address, token, timeoutMs: ANSWER_TIMEOUT_MS, patience: 1 }, async (hub) => {
       const { notices = [], stored = {}, requests = 0 } = await hub.me()

@@ -21,7 +21,7 @@ import { tryPush } from "./push-now.ts"
 import { isSharingAllowed, openPushedStore, type SharingParts, sharingOf } from "./sharing.ts"
 
 /** The most characters of text that a preview shows. The text of further conversations is counted, but not shown. */
-const MAX_PREVIEW_BYTES = 4 << 20
+const MAX_PREVIEW_CHARS = 4 << 20
 
 export async function shareProject(dex: Dex, named: string | undefined, input: HubInput) {
   const project = named === undefined ? dex.project : await projectToShare(dex, named)
@@ -152,7 +152,7 @@ async function previewOf(
   session: string | undefined,
 ) {
   const previewed = session === undefined ? leaving : await conversationToPreview(dex, leaving, session)
-  let bytesLeft = MAX_PREVIEW_BYTES
+  let charsLeft = MAX_PREVIEW_CHARS
   let hiddenCount = 0
   const conversations = []
   for (const [i, row] of previewed.entries()) {
@@ -168,8 +168,8 @@ async function previewOf(
     const chunks = [...chunksOf(outgoing.messages)]
     const head = JSON.stringify(outgoing.head)
     const lines = outgoing.messages.map((message) => JSON.stringify(message)).join("\n")
-    const isShown = session !== undefined || head.length + lines.length <= bytesLeft
-    if (isShown) bytesLeft -= head.length + lines.length
+    const isShown = session !== undefined || head.length + lines.length <= charsLeft
+    if (isShown) charsLeft -= head.length + lines.length
     else hiddenCount++
     conversations.push({
       id: formatRef(row.ref),

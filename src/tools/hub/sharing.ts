@@ -64,7 +64,7 @@ function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]
       )
     return { what: consent.what as Shareable[], folders, home, platform, places: places.get(key)! }
 
-    /** The checkout of the project that contains the folder. If the conversation's first folder is gone, that folder itself. */
+    /** The project's checkout that contains the folder. For the conversation's first folder, if it is gone, the folder itself. */
     function worktreeOf(cwd: string, isFirst: boolean): string | undefined {
       if (isSamePath(projectOf(cwd), consent.project, platform)) return checkoutAt(cwd)?.root
       return isFirst && lookAt(cwd) === undefined ? cwd : undefined

@@ -51,7 +51,7 @@ export const list = defineTool({
     ),
     collections: optional(listOf(collectionShape, "With --in docs, if no collection is named.")),
     total: integer(),
-    kinds: optional(mapOf(integer(), "With all: the total by who ran them.")),
+    kinds: optional(mapOf(integer(), "With all: the total, by who ran the conversations.")),
     left_out: mapOf(integer(), "Matching conversations of other kinds, which --all shows."),
     next_offset: optional(integer("Pass it as offset to continue.")),
     continue_with: optional(text("The call that continues, if max_tokens cut the list.")),

@@ -3,8 +3,8 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
 const input = object({
-  words: withDefault(listOf(text(), "The note. None: list."), []),
-  file: optional(text("Its file.")),
+  words: withDefault(listOf(text(), "The note. Omit to list."), []),
+  file: optional(text("The file it is about.")),
   project: optional(text("The project's folder. Default: the current one.")),
   rejects: optional(text("The ref or row of a decision that is no longer valid.")),
   all: withDefault(flag("List the notes of all projects, not only of this one."), false),

@@ -33,7 +33,7 @@ async function addNote(dex: Dex, input: NoteInput, text: string) {
 }
 
 async function correct(dex: Dex, input: NoteInput, typed: string, text: string) {
-  const { ref, project, found: note } = await noteNamed(dex, typed)
+  const { ref, project, note } = await noteNamed(dex, typed)
   if (text === "") throw new DexError("usage", `What should the note say? dex note ${formatRef(ref)} "new words"`)
   const agent = writingAgent(dex)
   if (agent !== undefined && (note.agent !== agent || note.confirmed))
@@ -55,10 +55,10 @@ async function confirm(dex: Dex, typed: string) {
       "persons_word",
       `Only a person can confirm a note, and this shell was started by ${agent}. Use your own terminal.`,
     )
-  const { ref, found: note } = await noteNamed(dex, typed)
+  const { ref, note } = await noteNamed(dex, typed)
   if (!note.confirmed) confirmNote(dex, ref)
   await readNotes(dex)
-  const { row, found: confirmedNote } = await noteNamed(dex, formatRef(ref))
+  const { row, note: confirmedNote } = await noteNamed(dex, formatRef(ref))
   return { done: "confirmed" as const, notes: [listedNote(row, confirmedNote)], total: 1 }
 }
 
@@ -96,15 +96,15 @@ async function readNotes(dex: Dex): Promise<void> {
 
 async function noteNamed(dex: Dex, typed: string) {
   const { row } = await resolveRef(dex, typed)
-  const found = row.ref.source === "dex_note" ? currentNote(await (await dex.store()).messages(row.ref)) : undefined
-  if (!found) throw new DexError("no_note", `${formatRef(row.ref)} is not a note. \`dex note\` lists the notes.`)
-  return { row, ref: row.ref, project: row.project, found }
+  const note = row.ref.source === "dex_note" ? currentNote(await (await dex.store()).messages(row.ref)) : undefined
+  if (!note) throw new DexError("no_note", `${formatRef(row.ref)} is not a note. \`dex note\` lists the notes.`)
+  return { row, ref: row.ref, project: row.project, note }
 }
 
 /** The message that states the decision, and its project. */
 async function decisionNamed(dex: Dex, typed: string): Promise<{ ref: string; project: string }> {
   const ref = listedRef(dex, typed) ?? typed
-  if (/^git:[0-9a-f]{4,64}$/.test(ref)) return { ref: ref, project: dex.project }
+  if (/^git:[0-9a-f]{4,64}$/.test(ref)) return { ref, project: dex.project }
   const { row, number } = await resolveRef(dex, ref)
   if (number === undefined)
     throw new DexError(

@@ -42,7 +42,7 @@ export function notesOn(
     )
   if (query.without.length > 0)
     notes.push(
-      `Without ${query.without.join(", ")}. To search for a word with a dash before it, put it in quotation marks.`,
+      `Excluded: ${query.without.join(", ")}. To search for a word with a dash before it, put it in quotation marks.`,
     )
   const common = plan?.common.filter(({ name }) => name === "words").map(({ term }) => term.words) ?? []
   if (common.length > 0) notes.push(`Very common words only affect the order: ${common.join(", ")}.`)

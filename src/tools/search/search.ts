@@ -30,7 +30,7 @@ const input = object({
   model: optional(text("Only models whose name contains this.")),
   session: optional(text("all, current, or a ref.")),
   in: withDefault(choice(["history", "docs", "all"], "Conversations, documents, or both."), "all"),
-  collections: optional(listOf(text(), "Only of these collections.")),
+  collections: optional(listOf(text(), "Only in these collections.")),
   no_global: optional(flag("Leave out global documents.")),
   by: withDefault(choice(["conversation", "message"], "Group by conversation or message."), "conversation"),
   explain: withDefault(flag("Show how each score is made up."), false),
@@ -68,15 +68,15 @@ export const search = defineTool({
         ),
       }),
     ),
-    total: integer("Messages that match; without words, conversations."),
+    total: integer("Matching messages, or matching conversations if the query has no words."),
     total_is_at_least: optional(flag("The count stopped at 10,000.")),
-    conversations: optional(integer("Conversations that contain them, if the query is one word or phrase.")),
-    kinds: optional(mapOf(integer(), "These conversations by kind, with subagents, notes and documents.")),
+    conversations: optional(integer("Matching conversations, if the query is a single word or phrase.")),
+    kinds: optional(mapOf(integer(), "Matching conversations by kind, including subagents, notes and documents.")),
     matched: choice(["all", "some"], "some: no result contains all the words."),
     replaced: optional(
       listOf(
         object({ typed: text(), by: listOf(text()) }),
-        "Words that no message contains, and what was searched instead.",
+        "Words that no message contains, and what was searched for instead.",
       ),
     ),
     mode: choice(

@@ -10,7 +10,7 @@ import { formLine, headOf, messageState } from "../view.ts"
 import type { ReadInput } from "./forms.ts"
 import { limitOptions, messageFacts, openConversation, selectParts } from "./reading.ts"
 
-/** A part whose changes are the text of a patch. */
+/** A part of a message as this tool returns it: with a patch instead of hunks, and without the hash of an image. */
 export type ReadPart = Omit<Part, "hunks" | "sha256"> & { patch?: string }
 
 export async function run(dex: Dex, rawInput: ReadInput) {

@@ -127,8 +127,8 @@ function toShownMessage(message: StoredMessage, format: Format, fields: FieldFil
 /** The messages that fit into the budget, starting with the first one of the first conversation. */
 function fitContents(dex: Dex, contents: ConversationContent[], input: ShowInput) {
   const items = contents.flatMap(({ messages }, conversation) => [
-    { conversation, message: -1, least: 1 },
-    ...messages.map(({ content }, message) => ({ conversation, message, least: content.length })),
+    { conversation, message: -1, minChars: 1 },
+    ...messages.map(({ content }, message) => ({ conversation, message, minChars: content.length })),
   ])
   const build = (count: number) => {
     const last = items[count - 1]
@@ -150,7 +150,7 @@ function fitContents(dex: Dex, contents: ConversationContent[], input: ShowInput
           to: firstLength,
           build: (length: number) => buildAnswer([withFirstCut(dex, first!, length, input), ...others], 1, 1, input),
         }
-  return fitItemsOrCut(items.length, build, input.max_tokens, (i) => items[i]!.least, beginning ? 2 : 1, beginning)
+  return fitItemsOrCut(items.length, build, input.max_tokens, (i) => items[i]!.minChars, beginning ? 2 : 1, beginning)
 }
 
 function withFirstCut(dex: Dex, content: ConversationContent, length: number, input: ShowInput): ConversationContent {

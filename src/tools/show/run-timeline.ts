@@ -160,8 +160,8 @@ async function projectMessagesAround(
 }
 
 /**
- * Labels the messages of the named conversation with their number, and others with a short ref. `except` are projects whose refs
- * do not make a short one ambiguous.
+ * Labels the messages of the named conversation with their number, and others with a short ref. Conversations of the projects in
+ * `except` are ignored when a short ref is made unique.
  */
 async function withLabels(
   store: HistoryReader,

@@ -21,7 +21,7 @@ export const sources = defineTool({
         looked_in: listOf(text()),
         found: integer("Transcripts on disk now."),
         kept: integer("Conversations in the history, of every kind."),
-        kinds: mapOf(integer(), "These conversations, by who ran them."),
+        kinds: mapOf(integer(), "Conversations in the history, by who ran them."),
         messages: integer(),
         archived: integer("Conversations whose files the agent has deleted."),
         latest: optional(text()),

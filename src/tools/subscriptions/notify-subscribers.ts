@@ -62,7 +62,10 @@ export async function notifyAboutMessages(dex: Dex, refs: readonly Ref[]): Promi
   return saved
 }
 
-/** True if a person had the conversation or wrote the note. Text in an agent's note never has the origin `person`. */
+/**
+ * True if a person may have written some of the conversation or note. A note by an agent also counts, but none of its text has
+ * the origin `person`.
+ */
 function isFromPerson({ kind }: ConversationRow): boolean {
   return kind === "person" || kind === "note"
 }

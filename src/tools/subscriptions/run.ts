@@ -107,7 +107,7 @@ async function checkDelivery(dex: Dex, project: string, deliver: Delivery, url: 
   } else {
     if (url === undefined) throw new DexError("usage", "Where should the webhook be sent? --url https://…")
     const urlCheck = checkUrl(url, allowedHosts(dex.home.config, dex.machine.env))
-    if ("refused" in urlCheck) throw new DexError("url", `That url cannot be used: ${urlCheck.refused}`)
+    if ("refused" in urlCheck) throw new DexError("url", `That URL cannot be used: ${urlCheck.refused}`)
   }
   if (deliver !== "poll" && (await isPrivate(dex, project)))
     throw new DexError(
@@ -145,7 +145,7 @@ function listedSubscription(
 
 function howToReceive({ id, deliver }: Subscription): string {
   const prefix = "`dex watch` looks for changes while it runs"
-  if (deliver === "poll") return `${prefix}; what it finds: dex suggest --list --take --subscription ${id}`
+  if (deliver === "poll") return `${prefix}. To see what it finds: dex suggest --list --take --subscription ${id}`
   if (deliver === "sse")
     return `${prefix}; \`dex serve --port 7337\` streams what it finds at /suggestions?subscription=${id}`
   return `${prefix} and sends what it finds; so does \`dex serve --port\`. By hand: dex subscribe --list --send`

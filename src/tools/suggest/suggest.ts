@@ -25,7 +25,7 @@ export const suggest = defineTool({
   summary: "Suggest fixes, decisions and files for what you work on",
   input,
   output: object({
-    id: text("For suggestion_feedback."),
+    id: text("Pass it to suggestion_feedback."),
     session_id: optional(text()),
     project_id: text(),
     status: choice(STATUSES, "Its status."),
@@ -43,7 +43,7 @@ export const suggest = defineTool({
       }),
       "Most likely to be used first; at most five, and 500 tokens.",
     ),
-    waiting: optional(listOf(suggestionShape, "Suggestions from subscriptions since they were last read.")),
+    waiting: optional(listOf(suggestionShape, "Suggestions from subscriptions that have not been shown yet.")),
     notes: listOf(text(), "Anything that is hidden or not known yet."),
   }),
   cli: {

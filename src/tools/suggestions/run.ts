@@ -34,8 +34,10 @@ export async function run(dex: Dex, input: SuggestionsInput) {
   const deliveries = new Map(suggestions.subscriptions().map(({ id, deliver }) => [id, deliver]))
   // With --take, suggestions that are streamed or sent are left to their receiver, unless their subscription is named.
   const relevant = storedSuggestions.filter(
-    (one) =>
-      !input.take || subscription !== undefined || isPolled(one.subscription && deliveries.get(one.subscription)),
+    (suggestion) =>
+      !input.take ||
+      subscription !== undefined ||
+      isPolled(suggestion.subscription && deliveries.get(suggestion.subscription)),
   )
   const hidden = new Set<string>()
   for (const project of new Set(relevant.map(({ moment }) => moment.project)))
@@ -49,7 +51,7 @@ export async function run(dex: Dex, input: SuggestionsInput) {
       `Not shown: ${many(visible.length - listed.length, "more suggestion")}. Use a higher --limit to see all.`,
     )
   if (relevant.length > visible.length)
-    notes.push(`Not shown: ${relevant.length - visible.length} in private projects.`)
+    notes.push(`Not shown: ${many(relevant.length - visible.length, "suggestion")} in private projects.`)
   return { suggestions: listed.map(listedSuggestion), notes }
 }
 
@@ -83,7 +85,7 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
   }
 }
 
-/** For an agent, what was suggested in another project that is private does not exist. */
+/** Finds a suggestion by the beginning of its id. An agent does not find suggestions of other projects that are private. */
 async function suggestionNamed(dex: Dex, suggestions: Suggestions, id: string): Promise<StoredSuggestion | undefined> {
   const hidden = dex.hasHistory() ? await projectsHiddenFromCaller(dex) : []
   return suggestions.get(id, (project) => !hidden.some((path) => isSamePath(path, project, dex.machine.platform)))

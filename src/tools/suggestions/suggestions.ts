@@ -16,7 +16,7 @@ import type { Dex } from "../context.ts"
 import { fromField } from "../fields.ts"
 
 export const suggestionShape = object({
-  id: text("For `dex suggest --feedback`."),
+  id: text("Pass it to `dex suggest --feedback`."),
   sequence: integer("A number that grows with every suggestion."),
   date: text(),
   status: choice(STATUSES),

@@ -44,10 +44,13 @@ export const sync = defineTool({
     kinds: mapOf(integer(), "Conversations stored now, by who ran them."),
     unreadable: listOf(object({ source: text(), path: text(), reason: text() })),
     restored: listOf(text(), "Refs of damaged conversations that were restored completely."),
-    damaged: listOf(text(), "Refs of conversations with damage that could not be restored."),
+    damaged: listOf(text(), "Refs of damaged conversations that could not be restored completely."),
     embedding: optional(embeddingShape),
     documents: optional(
-      object({ changed: integer(), removed: integer() }, "Documents that were read, if there are collections."),
+      object(
+        { changed: integer(), removed: integer() },
+        "How many documents in collections changed or were removed. Absent if there are no collections, or if the sync did not finish.",
+      ),
     ),
   }),
   cli: { group: "Keep", common: true, example: "dex sync" },

@@ -28,7 +28,7 @@ export const tests = defineTool({
       "Newest first. dex runs no tests: the newest known run that mentions a test counts.",
     ),
     unnamed: listOf(
-      object({ command: text(), failed: integer("At least this many."), date: text(), ref: text() }),
+      object({ command: text(), failed: integer("At least this many tests failed."), date: text(), ref: text() }),
       "Runs that failed without naming the tests, and that no later run fixed.",
     ),
     total: integer("Number of failing tests."),

@@ -35,11 +35,11 @@ export function changesBetween(before: Trace, now: Trace): Replay {
   const went = before.ranking
     .filter((row) => !nowByRef.has(row.ref))
     .map((row) => ({ ...rankedRef(row), skipped_reason: skippedReasons.get(row.ref) }))
-  const inBoth = before.ranking.flatMap((row) => {
+  const commonRows = before.ranking.flatMap((row) => {
     const rowNow = nowByRef.get(row.ref)
     return rowNow ? [[row, rowNow] as const] : []
   })
-  const moved = inBoth
+  const moved = commonRows
     .filter(([row, again]) => row.rank !== again.rank || !isNear(row.score_final, again.score_final))
     .map(([row, again]) => ({
       ref: row.ref,
@@ -59,7 +59,7 @@ export function changesBetween(before: Trace, now: Trace): Replay {
     came,
     went,
     moved,
-    unchanged: inBoth.length - moved.length,
+    unchanged: commonRows.length - moved.length,
     counts,
     error: now.error,
   }

@@ -22,7 +22,7 @@ const fields = (description: string): Schema<Record<string, unknown>> => ({
   description,
 })
 const terms = listOf(object({ name: text(), value: decimal() }), "These add up to score_final.")
-const place = { ref: text(), rank: integer(), score_final: decimal() }
+const rankedRefFields = { ref: text(), rank: integer(), score_final: decimal() }
 
 const traceShape = object({
   trace_id: text(),
@@ -82,9 +82,12 @@ export const trace = defineTool({
         same: flag(),
         state_revision: text(),
         duration_ms: decimal(),
-        came: listOf(object(place), "Rows that are in the answer now, but were not in the traced one."),
+        came: listOf(object(rankedRefFields), "Rows that are in the answer now, but were not in the traced one."),
         went: listOf(
-          object({ ...place, skipped_reason: optional(choice(SKIPPED_REASONS, "Why it is not in the answer now.")) }),
+          object({
+            ...rankedRefFields,
+            skipped_reason: optional(choice(SKIPPED_REASONS, "Why it is not in the answer now.")),
+          }),
           "Rows that were in the traced answer, but are not in it now.",
         ),
         moved: listOf(

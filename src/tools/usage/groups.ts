@@ -29,17 +29,17 @@ export function groupingBy(
   separateSubagents: boolean,
 ): Grouping {
   const unlessPrivate =
-    (keyOf: (payment: SpenderPayment) => string | undefined, otherwise: string) => (payment: SpenderPayment) =>
-      payment.who.isPrivate ? PRIVATE : (keyOf(payment) ?? otherwise)
+    (keyOf: (payment: SpenderPayment) => string | undefined, fallback: string) => (payment: SpenderPayment) =>
+      payment.who.isPrivate ? PRIVATE : (keyOf(payment) ?? fallback)
   switch (by) {
     case "day":
-      return period(localDay)
+      return groupByPeriod(localDay)
     case "week":
-      return period(localWeek)
+      return groupByPeriod(localWeek)
     case "month":
-      return period(localMonth)
+      return groupByPeriod(localMonth)
     case "block":
-      return blocks(payments)
+      return groupByBlock(payments)
     case "agent":
       return { keyOf: ({ who }) => who.own.source, isPeriod: false }
     case "model":
@@ -52,7 +52,7 @@ export function groupingBy(
         isPeriod: false,
       }
     case "conversation":
-      return conversations(payments, unlessPrivate, separateSubagents)
+      return groupByConversation(payments, unlessPrivate, separateSubagents)
     default:
       return groupByMade(by, payments, made, rootOf, unlessPrivate)
   }
@@ -64,21 +64,25 @@ function branchOf({ who }: SpenderPayment): string | undefined {
   return branch === undefined || who.own.project === undefined ? branch : `${who.own.project} ${branch}`
 }
 
-function period(nameOf: (at: number) => string): Grouping {
+function groupByPeriod(nameOf: (at: number) => string): Grouping {
   return { keyOf: ({ at }) => (at === 0 ? UNDATED : nameOf(at)), isPeriod: true }
 }
 
-function blocks(payments: SpenderPayment[]): Grouping {
+function groupByBlock(payments: SpenderPayment[]): Grouping {
   const starts = fiveHourBlocks(payments.map(({ at }) => at))
   return { keyOf: ({ at }) => (at === 0 ? UNDATED : localMinute(starts.get(at)!)), isPeriod: true }
 }
 
 type HidePrivate = (
   keyOf: (payment: SpenderPayment) => string | undefined,
-  otherwise: string,
+  fallback: string,
 ) => (payment: SpenderPayment) => string
 
-function conversations(payments: SpenderPayment[], unlessPrivate: HidePrivate, separateSubagents: boolean): Grouping {
+function groupByConversation(
+  payments: SpenderPayment[],
+  unlessPrivate: HidePrivate,
+  separateSubagents: boolean,
+): Grouping {
   const spenderOf = ({ who }: SpenderPayment) => (separateSubagents ? who.own : who.root)
   const refOf = ({ source, native_id }: Spender) => formatRef(refFrom(source, native_id))
   const titles = new Map(payments.map((payment) => [refOf(spenderOf(payment)), spenderOf(payment).title]))

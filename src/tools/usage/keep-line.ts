@@ -7,7 +7,10 @@ import { createPayment, totalSum } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { type PriceSettings, priceSettings } from "./payments.ts"
 
-/** How far to look back for the beginning of the current block, in milliseconds. Blocks are counted from a pause of five hours. */
+/**
+ * How far to look back for the beginning of the current block, in milliseconds. Each block begins after the one before it ends,
+ * so blocks can be counted only from a pause of five hours, which may be days ago.
+ */
 const LOOKBACK_MS = 14 * DAY_MS
 
 /**
@@ -21,8 +24,8 @@ export function saveStatusLine(
 ): LineState {
   const now = dex.now()
   spending.wantLine()
-  const spent = spending.spentBetween(now - LOOKBACK_MS, now).filter(({ superseded }) => !superseded)
-  const payments = spent.map((part) => createPayment(part, undefined, false, settings.book))
+  const spentParts = spending.spentBetween(now - LOOKBACK_MS, now).filter(({ superseded }) => !superseded)
+  const payments = spentParts.map((part) => createPayment(part, undefined, false, settings.book))
   const day = localDay(now)
   const { cost, tokens, unpriced_tokens } = totalSum(payments.filter(({ at }) => localDay(at) === day))
   const starts = fiveHourBlocks(payments.map(({ at }) => at))

@@ -57,12 +57,12 @@ export function createSpenderLookup(spending: SpendingFile): {
 }
 
 export function paymentsOf(
-  spent: KnownSpending[],
+  spentParts: KnownSpending[],
   { spender, root }: ReturnType<typeof createSpenderLookup>,
   isHidden: (project: string | undefined) => boolean,
   book: PriceBook,
 ): SpenderPayment[] {
-  return spent.map((part) => {
+  return spentParts.map((part) => {
     const conversation = spender(part.conversation)
     const who = { own: conversation, root: root(conversation.id), isPrivate: isHidden(conversation.project) }
     return createPayment(part, who, conversation.kind === "subagent", book)

@@ -196,7 +196,7 @@ function notesOn(by: UsageGroup, payments: SpenderPayment[], sum: Sum, removedTo
       : []),
     ...(by === "pull_request"
       ? [
-          "A pull request is charged with what the conversations that opened or linked it, and their subagents, used for it: all before it, up to the previous one, and all after the last one.",
+          "A pull request is charged with what the conversations that opened or linked it, and their subagents, used since their previous one. Their last one is also charged with what they used after it.",
         ]
       : []),
     ...[...unpriced].map(
