@@ -1,7 +1,7 @@
 import { describeToolCall } from "../core/call-words.ts"
 import type { Message, Part } from "../core/conversation.ts"
 import { formatCount, messageText } from "../core/format.ts"
-import { tokensForChars } from "../core/tokens.ts"
+import { charactersWithin, tokensForChars } from "../core/tokens.ts"
 import { limitOf, type TextKind } from "./limits.ts"
 import { changedLines } from "./patch.ts"
 import { safeLine } from "./terminal.ts"
@@ -52,6 +52,11 @@ export function linesOf(entries: LineEntry[], maxChars: number): Line[] {
 export function lineText({ head, pieces }: Line, tokensPerMsg: number): string {
   const texts = pieces.map((piece) => pieceText(piece, limitOf(piece.kind, tokensPerMsg)))
   return [head, ...texts.filter((text) => text !== "")].join(" ")
+}
+
+/** Lines that can be cut to the length that an answer needs. Text that cannot fit into the answer is left out from the start. */
+export function cuttableLines(entries: LineEntry[], maxTokens: number | undefined, tokensPerMsg: number): Line[] {
+  return linesOf(entries, maxTokens === undefined ? limitOf("user", tokensPerMsg) : charactersWithin(maxTokens))
 }
 
 function pieceText(piece: Piece, limit: number): string {

@@ -1,9 +1,6 @@
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
-import { charactersWithin } from "../../core/tokens.ts"
 import { readFields, withFields } from "../../render/fields.ts"
-import { limitOf } from "../../render/limits.ts"
-import { type Line, type LineEntry, linesOf } from "../../render/line.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { resolveConversation } from "../resolve.ts"
@@ -39,9 +36,4 @@ export function messageFacts(message: StoredMessage) {
 
 export function noMessageError(number: number, last: number): DexError {
   return new DexError("no_message", `There is no message ${number} in this conversation; the last one is ${last}.`)
-}
-
-/** Lines that can be cut to the length that an answer needs. Text that cannot fit into the answer is left out from the start. */
-export function cuttableLines(entries: LineEntry[], maxTokens: number | undefined, tokensPerMsg: number): Line[] {
-  return linesOf(entries, maxTokens === undefined ? limitOf("user", tokensPerMsg) : charactersWithin(maxTokens))
 }

@@ -1,12 +1,12 @@
 import { withSize } from "../../render/budget.ts"
 import { fillLines, fillLinesFrom, type LineRange } from "../../render/fill.ts"
 import { READABLE_TOKENS_PER_MSG } from "../../render/limits.ts"
-import { lineText } from "../../render/line.ts"
+import { cuttableLines, lineText } from "../../render/line.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { formLine, headOf, rootsOf } from "../view.ts"
 import { OMITTABLE_KINDS, type OmittableKind, type ScanInput } from "./forms.ts"
-import { cuttableLines, limitOptions, openConversation, selectParts } from "./reading.ts"
+import { limitOptions, openConversation, selectParts } from "./reading.ts"
 
 export async function run(dex: Dex, input: ScanInput) {
   const { row, store } = await openConversation(dex, input)

@@ -3,13 +3,13 @@ import { conversationRefOf, formatRef, isSameConversation, type Ref } from "../.
 import { withSize } from "../../render/budget.ts"
 import { fillLines, type LineRange } from "../../render/fill.ts"
 import { DEFAULT_TOKENS_PER_MSG } from "../../render/limits.ts"
-import { type LineEntry, lineText } from "../../render/line.ts"
+import { cuttableLines, type LineEntry, lineText } from "../../render/line.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { projectsHiddenFromCaller, resolveSession } from "../resolve.ts"
 import { formLine, headOf, rootsOf } from "../view.ts"
 import type { TimelineInput } from "./forms.ts"
-import { cuttableLines, limitOptions, noMessageError, openConversation, selectParts } from "./reading.ts"
+import { limitOptions, noMessageError, openConversation, selectParts } from "./reading.ts"
 
 type Place = { row: ConversationRow; message: StoredMessage }
 /** The messages in the window. `middle` is the position of the requested message, or of the first one after its time. */
