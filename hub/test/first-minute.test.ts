@@ -122,7 +122,7 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("docs/hub.md", () 
     expect(shared).toContain("github.com/acme/api")
 
     const narrow = await onTerminal(bob, path, logIn.split("\n")[0]!, [[/Your token for the hub/, bobs]], 80)
-    const [notice] = /The hub has [\s\S]+?inside\s+it\./.exec(narrow)!
+    const [notice] = /You have access to [\s\S]+?inside\s+it\./.exec(narrow)!
     expect(notice.split("\r\n").map((line) => line.length > 80)).toEqual([false, false])
     const grant = setUp.split("\n").filter((line) => line.startsWith("export"))
     execFileSync("bash", ["-ec", [...grant, blockWith("dex-hub grant")].join("\n")], {
