@@ -6,6 +6,9 @@ import { compiledAhead } from "./compile-ahead.mjs"
 
 // Node takes longer to find twenty small modules than to run a search. So everything that reading commands need is one file,
 // dist/main.js, and the rest stays in pieces that are loaded when a command needs them.
+//
+// The pieces have copies of the modules in dist/main.js, and of their state: an object that a module creates is another one there.
+// So a module with state, such as a cache of what a database connection does, must not be loaded late by one that is not.
 
 /**
  * Modules that are loaded with `import()` but needed by nearly every command that reads, so they are part of the first file.

@@ -114,7 +114,7 @@ const COMMANDS: Commands = {
       )
     say(
       result.state === "done"
-        ? `The keys of ${result.receipts} deletions are gone from PostgreSQL's table files. docs/hub-design.md says what its log keeps.`
+        ? `The keys of what was deleted (receipts: ${result.receipts}) are gone from PostgreSQL's table files. docs/hub-design.md says how long its write-ahead log keeps them.`
         : "Nothing has been deleted since the last time.",
     )
   },

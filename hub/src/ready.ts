@@ -6,7 +6,7 @@ import { versionProblems } from "./store/health.ts"
 export type Readiness = {
   /** Checks everything now, for load balancers. */
   check(): Promise<string | undefined>
-  /** Checks only the version of the tables. If it is wrong, every request would fail with an error of its own. */
+  /** Checks only the version of the tables. With a wrong version, each request would fail with a different error. */
   checkTables(): Promise<string | undefined>
   markStopping(): void
 }

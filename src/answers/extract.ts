@@ -13,7 +13,7 @@ export type AnswerStatement = {
   score: number
 }
 
-/** The most words of all quotes together. People do not read more. */
+/** The maximum number of words in all quotes combined. People do not read more. */
 const MAX_WORDS = 110
 const MAX_STATEMENTS = 6
 /** How far a statement's score may be below the best one. A statement with a lower score answers another question. */

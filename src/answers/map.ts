@@ -77,7 +77,7 @@ export const mapOutput = object({
     failed: optional(integer()),
     not_done: optional(integer()),
     loose: integer(
-      "Batches that are more than 5 % emptier than necessary because of earlier runs, not counting the last one.",
+      "Batches of earlier runs that were reused although they are more than 5 % underfilled. The final batch does not count.",
     ),
   }),
   packed: optional(

@@ -229,7 +229,7 @@ function readProjectSetting(name: string, setting: Setting<unknown>, value: unkn
   return value === narrowest ? { ok: narrowest } : { wrong: `${name} may only be ${narrowest} in a project's file` }
 }
 
-/** Variables that look like settings but are not. Variables that contain keys are exempt. */
+/** Variables that look like settings but are not. Variables that contain API keys are exempt. */
 function misspeltVariables(env: LoadOptions["env"]): string[] {
   const known = new Set([
     ...[...SETTING_NAMES, ...Object.keys(OLD_SETTINGS)].map(variableOf),

@@ -200,12 +200,12 @@ export function errorText(line: string): ErrorText {
     normalised,
     code,
     words: new Set([...(informative.length > 0 ? informative : allWords), ...(code?.toLowerCase().split(" ") ?? [])]),
-    particulars: particularsOf(line, code),
+    particulars: detailsOf(line, code),
   }
 }
 
 /** The masked details that an error may be about, such as a module or a file. */
-function particularsOf(line: string, code = ""): Set<string> {
+function detailsOf(line: string, code = ""): Set<string> {
   const particulars = [...plainLine(line).matchAll(VARIABLE)].flatMap(({ groups }) => {
     const { text, path } = (groups ?? {}) as Groups
     if (text !== undefined) return [text.slice(1, -1)]

@@ -20,14 +20,14 @@ export function isDexError(error: unknown): error is DexError {
  */
 export function diskError(error: unknown, path: string, hasNoRoom: () => boolean): DexError | undefined {
   const code = codeOf(error)
-  const isFailing = code.startsWith("SQLITE_IOERR")
-  if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code) || (isFailing && hasNoRoom()))
+  const isIoError = code.startsWith("SQLITE_IOERR")
+  if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code) || (isIoError && hasNoRoom()))
     return new DexError(
       "disk_full",
       `The disk is full: ${path} could not be written. What was stored before is safe. Free some space and try again.`,
       { cause: error },
     )
-  if (!isFailing && code !== "EFBIG" && code !== "EIO") return undefined
+  if (!isIoError && code !== "EFBIG" && code !== "EIO") return undefined
   return new DexError(
     "disk_error",
     `dex could not read or write ${path} (${messageOf(error)}). Check the disk's space and health, and your quota, then try again.`,

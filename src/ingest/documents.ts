@@ -60,8 +60,10 @@ export async function syncCollection(
   const prefix = `${collection.name}/`
   const missingKeys = [...knownUnits.keys()].filter((key) => key.startsWith(prefix) && !present.has(key))
   report.removed = await store.removeDocuments(missingKeys)
-  const orders = files.flatMap((file) => orderFor(collection, file, knownUnits.get(documentKey(collection, file.path))))
-  const reader = openDocumentReader(orders.reduce((sum, { file }) => sum + file.size, 0))
+  const requests = files.flatMap((file) =>
+    readRequestFor(collection, file, knownUnits.get(documentKey(collection, file.path))),
+  )
+  const reader = openDocumentReader(requests.reduce((sum, { file }) => sum + file.size, 0))
   const startReading = (order: DocumentOrder | undefined) => {
     const reading = order && reader.read(order)
     reading?.catch(() => {}) // awaited in the next round
@@ -69,21 +71,21 @@ export async function syncCollection(
   }
   try {
     // One document is read while the previous one is stored.
-    let next = startReading(orders[0])
+    let next = startReading(requests[0])
     for (let i = 0; next; i++) {
       if (signal?.aborted) {
         report.complete = false
         break
       }
       const [outcome] = await Promise.allSettled([next])
-      next = startReading(orders[i + 1])
+      next = startReading(requests[i + 1])
       try {
         if (outcome.status === "rejected") throw outcome.reason
         if (outcome.value) report.changed += (await store.writeUnit(outcome.value)).changed
       } catch (error) {
-        skipped.push({ path: storedName(orders[i]!.file.path), reason: messageOf(error) })
+        skipped.push({ path: storedName(requests[i]!.file.path), reason: messageOf(error) })
       }
-      onProgress?.(files.length - orders.length + i + 1, files.length)
+      onProgress?.(files.length - requests.length + i + 1, files.length)
     }
   } finally {
     await reader.close()
@@ -102,7 +104,11 @@ async function reportMissing(
 }
 
 /** Returns the order to read a file, or nothing if the file cannot have changed. */
-function orderFor(collection: Collection, file: DocumentOrder["file"], before: UnitMark | undefined): DocumentOrder[] {
+function readRequestFor(
+  collection: Collection,
+  file: DocumentOrder["file"],
+  before: UnitMark | undefined,
+): DocumentOrder[] {
   if (before?.connector_version !== DOCUMENTS_VERSION || before.redaction_version !== REDACTION_VERSION)
     return [{ collection, file }]
   const [stamp, hash] = before.stamp.split(" ")

@@ -196,7 +196,7 @@ function isDigit(code: number): boolean {
   return code >= 48 && code <= 57
 }
 
-/** Whether a letter is escaped as `\u0061`, judged from its second zero. */
+/** Whether these are the digits of an escaped letter, such as `\u0061`. `at` is the first zero. */
 function isLetterEscape(text: string, at: number): boolean {
   return text.startsWith("00", at) && "4567".includes(text[at + 2] ?? " ")
 }

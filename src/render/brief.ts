@@ -91,7 +91,7 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
         : []),
       ...calls.filter((call) => call.number === last.message).flatMap(unfinishedCall),
       ...(lastText ? openEndsIn(lastText, !prompts.some(({ number }) => isAfter(number, lastText.number))) : []),
-      ...todos.filter(({ status }) => status !== "done").map(({ text, number }) => todoEnd(text, number)),
+      ...todos.filter(({ status }) => status !== "done").map(({ text, number }) => openTodo(text, number)),
       ...commands
         .filter((run) => run.outcome === "failed" && !run.later && run.exit_status !== COMMAND_NOT_FOUND)
         .filter(({ number }) => isAfter(number, last.commit))
@@ -103,7 +103,7 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
 /** A shell's exit code for a program that does not exist. Such a command was a mistake, not unfinished work. */
 const COMMAND_NOT_FOUND = 127
 
-const todoEnd = (text: string, number: number): OpenEnd => ({ kind: "todo", number, text })
+const openTodo = (text: string, number: number): OpenEnd => ({ kind: "todo", number, text })
 
 /** True for agreement, thanks and "commit this", which continue the work without changing its direction. */
 function isReply(text: string): boolean {

@@ -9,8 +9,8 @@ export type OrderContext<Event> = {
 }
 
 /**
- * Serves the other side of a link, in a thread or a process. Carries out one order after another until it receives the message
- * to end or its parent is gone. After that, the current order may take up to `endWithinMs`.
+ * Serves the other side of a link, in a thread or a process. Carries out one order after another until it is told
+ * to stop or its parent is gone. After that, the current order may take up to `endWithinMs`.
  */
 export function serveOrders<Order, Answer, Event = never>(
   answer: (order: Order, context: OrderContext<Event>) => Answer | Promise<Answer>,

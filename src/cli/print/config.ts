@@ -61,7 +61,7 @@ export function localModelLines({ download_bytes, disk_bytes, messages, minutes 
           `It then reads your ${many(messages, "message")} once, in the background: about ${many(minutes, "minute")} on two free processors, longer on a busy machine.`,
         ]
   return [
-    `The local model (all-MiniLM-L6-v2, English) takes ${megabytes(disk_bytes)} on disk, a download of ${megabytes(download_bytes)} from npm.`,
+    `The local model (all-MiniLM-L6-v2, English) takes ${megabytes(disk_bytes)} on disk; the download from npm is ${megabytes(download_bytes)}.`,
     ...readingText,
     "Your conversations and searches stay on this machine. Search works in the meantime.",
   ]

@@ -36,7 +36,8 @@ export function printEval(output: OutputOf<typeof evaluate>, { terminal }: Print
     ),
   ]
   const reasons = Object.entries(asked.left_out).filter(([, n]) => n > 0)
-  const others = reasons.map(([reason, n]) => `${grouped(n)} ${reason.replaceAll("_", " ")}`).join(", ")
-  const leftOut = others === "" ? [] : [`Of ${many(asked.commits, "commit")}, some were not searched for: ${others}.`]
+  const reasonList = reasons.map(([reason, n]) => `${grouped(n)} ${reason.replaceAll("_", " ")}`).join(", ")
+  const leftOut =
+    reasonList === "" ? [] : [`Of ${many(asked.commits, "commit")}, some were not searched for: ${reasonList}.`]
   return { lines, notes: [...leftOut, ...output.notes] }
 }

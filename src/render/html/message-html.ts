@@ -256,15 +256,15 @@ function rowsOf({ lines, old_start, new_start }: Hunk): Html[] {
 
 /** Marks the difference between two lines: everything between their common beginning and end. */
 function markDifference(old: string, fresh: string): [Html, Html] {
-  const shortest = Math.min(old.length, fresh.length)
+  const shorterLength = Math.min(old.length, fresh.length)
   let start = 0
-  while (start < shortest && old[start] === fresh[start]) start++
+  while (start < shorterLength && old[start] === fresh[start]) start++
   let end = 0
-  while (end < shortest - start && old[old.length - 1 - end] === fresh[fresh.length - 1 - end]) end++
+  while (end < shorterLength - start && old[old.length - 1 - end] === fresh[fresh.length - 1 - end]) end++
   const marked = (text: string) => {
     const middle = text.slice(start, text.length - end)
     return html`${text.slice(0, start)}${middle !== "" && html`<mark>${middle}</mark>`}${text.slice(text.length - end)}`
   }
   // Lines that share little are shown as different lines.
-  return start + end < 0.4 * shortest ? [html`${old}`, html`${fresh}`] : [marked(old), marked(fresh)]
+  return start + end < 0.4 * shorterLength ? [html`${old}`, html`${fresh}`] : [marked(old), marked(fresh)]
 }

@@ -37,7 +37,7 @@ export type HistoryReader = {
   /** The number and version of each message. A message whose version is unchanged need not be read again. */
   versions(ref: Ref): Promise<MessageVersion[]>
 
-  /** Conversations that edited, read or named a file whose path contains this text or ends with it. */
+  /** Conversations that edited, read or named a file whose path, absolute or relative to its project, contains this text. */
   touching(file: string): Promise<Ref[]>
   /** Conversations in which a model answered whose name contains this text. Ignores case. */
   usingModel(model: string): Promise<Ref[]>
@@ -312,7 +312,7 @@ export type ConversationRow = {
   ended_at?: number
   models: string[]
   usage?: Usage
-  /** The number of messages that the source has or, if it no longer has any, of the stored ones. */
+  /** The number of messages in the source. If the source no longer has any, the number of stored ones. */
   message_count: number
   /** True if the source no longer has any of the messages, so that only the stored ones are left. */
   superseded: boolean

@@ -147,8 +147,8 @@ export function inReadTransaction<T>(db: Db, work: () => T): T {
 }
 
 /**
- * Moves everything from the log into the database and empties the log. Returns false if somebody still reads pages that this
- * would overwrite: a reader may take long, so the wait is shorter than for a writer.
+ * Moves everything from the log into the database and empties the log. Returns false if a reader still uses pages that this
+ * would overwrite. A reader may take a long time, so the wait is shorter than for a writer.
  */
 export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
   const previous = pragmaValue(db, "busy_timeout", "integer")

@@ -38,7 +38,7 @@ export const restore = defineTool({
     file: text(),
     conversations: integer(),
     messages: integer(),
-    kept: optional(text("The new name of the history that was here.")),
+    kept: optional(text("The name under which the replaced history was kept.")),
     left_out: optional(listOf(text(), "Databases in the backup that dex did not write.")),
   }),
   cli: {

@@ -66,7 +66,7 @@ export const blame = defineTool({
     ),
     agents: listOf(
       object({ agent: text("Empty for lines without a known author."), ...counts }),
-      "The agent with the most lines first.",
+      "Agents, those with the most lines first.",
     ),
     ...counts,
     notes: listOf(text(), "Anything hidden, incomplete or limited."),

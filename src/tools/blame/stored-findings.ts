@@ -84,7 +84,7 @@ function linesFrom(text: string, workers: ReadonlyMap<string, Worker>): Attribut
     if (authorIndex === undefined) return { line, key, level: "unknown" }
     const [level, reason, name, id] = authors[authorIndex]!
     const worker = workers.get(name)!
-    const messageRef = id !== undefined && message !== undefined && { ref: { ...worker.ref, id, number: message } }
-    return { line, key, level, reason, worker, ...messageRef }
+    const refField = id !== undefined && message !== undefined && { ref: { ...worker.ref, id, number: message } }
+    return { line, key, level, reason, worker, ...refField }
   })
 }

@@ -51,7 +51,7 @@ export const evaluate = defineTool({
     figures: optional(figures),
     hit_at_5_interval: optional(object({ low: decimal(), high: decimal() }, "95 % confidence interval of hit_at_5.")),
     silent_without_answer: optional(
-      decimal("Share of questions without hits after the conversations with the answer were left out."),
+      decimal("Share of questions that find nothing if the conversations with the answer are left out."),
     ),
     duration_ms: integer(),
     notes: listOf(text(), "The limits of these figures, and what to do next."),

@@ -26,10 +26,10 @@ export async function finishForgetting(
   const deadline = Date.now() + maxWaitMs
   const files = [home.history, home.index, home.knowledge, home.spending, home.suggest]
   for (let tries = 0; ; tries++) {
-    const pinned = clearLogs(files).map((path) => basename(path))
-    if (pinned.length === 0) rmSync(markerFile(home), { force: true })
-    if (pinned.length === 0 || Date.now() >= deadline) return pinned
-    if (tries === 0) onWait(pinned)
+    const filesInUse = clearLogs(files).map((path) => basename(path))
+    if (filesInUse.length === 0) rmSync(markerFile(home), { force: true })
+    if (filesInUse.length === 0 || Date.now() >= deadline) return filesInUse
+    if (tries === 0) onWait(filesInUse)
     await pause(RETRY_INTERVAL_MS)
   }
 }

@@ -187,7 +187,7 @@ export const read = defineTool({
 })
 
 const timelineInput = object({
-  id: optional(text("The message: claude_code:1f3c#12, or a row number of the last search. Without #, the last one.")),
+  id: optional(text("The message: claude_code:1f3c#12, or a row number. Without #12, the last message.")),
   before: withDefault(integer("Messages before it.", { minimum: 0, maximum: 1000 }), 10),
   after: withDefault(integer("Messages after it.", { minimum: 0, maximum: 1000 }), 10),
   session: optional(text("all: its project's conversations; current or a ref: only that one. Default: its own.")),

@@ -86,7 +86,7 @@ async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay
   if (!tool || !isTraced(tool))
     throw new DexError(
       "no_replay",
-      `A trace of ${trace.command} cannot be replayed, because the command changes stored data or does not exist in this dex.`,
+      `A trace of ${trace.command} cannot be replayed, because the command changes stored data or does not exist in this version of dex.`,
     )
   const request = { ...trace.args, query: trace.query }
   if (JSON.stringify(request).includes("[REDACTED:"))
