@@ -122,7 +122,7 @@ function selectMessages(row: ConversationRow, all: StoredMessage[], number: numb
   if (number === undefined) return all.slice(0, MAX_READ_MESSAGES)
   if (row.kind === "document") return withSubsections(all, number).slice(0, MAX_READ_MESSAGES)
   const index = all.findIndex((message) => message.number === number)
-  if (index === -1) throw new DexError("no_message", `There is no message ${number} in it.`)
+  if (index === -1) throw new DexError("no_message", `${formatRef(row.ref)} has no message ${number}.`)
   return all.slice(Math.max(0, index - MESSAGES_AROUND), index + MESSAGES_AROUND + 1)
 }
 

@@ -64,7 +64,7 @@ export const SETTINGS = {
     { narrowest: "log" },
   ),
   "proactive.max_suggestions": setting(
-    integer("The maximum number of suggestions at one moment.", { minimum: 1, maximum: 5 }),
+    integer("The maximum number of suggestions at a time.", { minimum: 1, maximum: 5 }),
     {
       default: 5,
     },

@@ -289,7 +289,7 @@ function foldEnd(text: string, at: number): number {
   return text.charCodeAt(at) === NEWLINE ? next + prefixLength : matchEnd(STRING_START, text, next + prefixLength)
 }
 
-/** The least length of a common prefix of two lines. Indentation is usually shorter. */
+/** The minimum length of a prefix that two lines share. Indentation is usually shorter. */
 const MIN_COMMON_PREFIX = 6
 
 const MAX_PIECES = 12

@@ -85,7 +85,7 @@ const MIN_ITEMS = 3
 /** The most characters of a name. Names are cut only if they are absurdly long. */
 const MAX_NAME_LENGTH = 2400
 
-/** `lead` is written by dex; `text` is quoted. `base` is the fair share of its characters. */
+/** `lead` is written by dex; `text` is quoted. `base` is how many characters of it are shown in a budget of average size. */
 type BriefPart = { lead: string; text: string; base: number }
 type BriefItem<T = unknown> = { rank: number; number: number; parts: BriefPart[]; output: (pieces: Piece[]) => T }
 type Items = { [S in keyof Sections]: BriefItem<Sections[S][number]>[] }

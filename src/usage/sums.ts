@@ -76,7 +76,7 @@ function addCounts(sum: SpentCounts, more: SpentCounts): void {
   sum.recorded += more.recorded
 }
 
-/** Returns the total of the added amounts. */
+/** Adds `more` to `sum`, and returns the total of `more`. */
 function addMoney(sum: Money, more: Money): number {
   sum.input += more.input
   sum.output += more.output

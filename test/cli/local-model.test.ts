@@ -81,7 +81,7 @@ test("says how large the local model is, and changes nothing without confirmatio
   expect(run.code).toBe(2)
   expect(run.stderr).toMatch(/37 MB on disk; the download from npm is 20 MB/)
   expect(run.stderr).toMatch(/reads your 50 messages once, in the background: about 1 minute/)
-  expect(run.stderr).toMatch(/no terminal to confirm it. Add --yes/)
+  expect(run.stderr).toMatch(/without a terminal. Add --yes/)
   expect(existsSync(join(HOME, ".dex", "embed-local"))).toBe(false)
   const unconfirmed = await warmDex(HOME, [...SET, "--json"], env)
   expect(unconfirmed.code).toBe(1)

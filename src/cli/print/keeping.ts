@@ -237,7 +237,7 @@ export function printForget(output: ForgetOutput, { terminal, home }: PrintConte
   if (output.asked) {
     return {
       lines: conversationsToForget(output, terminal.columns),
-      problem: `This would permanently delete ${many(output.count, "conversation")}, with subagents. Nothing was deleted, because there is no terminal to confirm it. Add --yes${output.kept_copies ? ", or --yes --copies to delete those with copies too" : ""}.`,
+      problem: `This would permanently delete ${many(output.count, "conversation")}, with subagents. Nothing was deleted, because dex cannot ask for confirmation without a terminal. Add --yes${output.kept_copies ? ", or --yes --copies to delete those with copies too" : ""}.`,
     }
   }
   return {

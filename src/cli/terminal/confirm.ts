@@ -42,7 +42,7 @@ async function confirmChanges(output: WiringOutput, home: string): Promise<void>
     print(diffLines(output, context))
     throw new DexError(
       "needs_yes",
-      "Nothing was changed, because there is no terminal to confirm it. Add --yes to make these changes.",
+      "Nothing was changed, because dex cannot ask for confirmation without a terminal. Add --yes to make these changes.",
     )
   }
   print(summaryLines(output, context))
@@ -145,7 +145,7 @@ export async function confirmSharing(output: OutputOf<typeof hub>): Promise<true
   if (!process.stdin.isTTY || !process.stdout.isTTY)
     throw new DexError(
       "needs_yes",
-      "Nothing was changed, because there is no terminal to confirm it. Add --yes to do this.",
+      "Nothing was changed, because dex cannot ask for confirmation without a terminal. Add --yes to do this.",
     )
   const { confirm, isCancel } = await import("@clack/prompts")
   const message = output.summary
@@ -163,7 +163,7 @@ export async function confirmService(output: WatchOutput): Promise<true> {
   if (!process.stdin.isTTY || !process.stdout.isTTY)
     throw new DexError(
       "needs_yes",
-      "Nothing was changed, because there is no terminal to confirm it. Add --yes to do this.",
+      "Nothing was changed, because dex cannot ask for confirmation without a terminal. Add --yes to do this.",
     )
   const { confirm, isCancel } = await import("@clack/prompts")
   const message = service.change === "remove" ? "Remove the service?" : "Write this file and start the service?"
@@ -181,7 +181,7 @@ export async function confirmLocalModel(output: OutputOf<typeof config>): Promis
   if (!process.stdin.isTTY || !process.stdout.isTTY)
     throw new DexError(
       "needs_yes",
-      "Nothing was changed, because there is no terminal to confirm it. Add --yes to install it.",
+      "Nothing was changed, because dex cannot ask for confirmation without a terminal. Add --yes to install it.",
     )
   const { confirm, isCancel } = await import("@clack/prompts")
   const isConfirmed = await confirm({ message: "Install the local model?", output: process.stderr })

@@ -75,7 +75,7 @@ const MAX_STREAMS = 64
 
 type McpOverHttp = {
   fetch(request: Request): Promise<Response>
-  /** Notifies listening clients of changes, in the stateless era. */
+  /** Notifies listening clients of changes. Only clients with the stateless version of the protocol listen. */
   notify: ServerNotifier
   close(): Promise<void>
 }

@@ -55,7 +55,8 @@ export const MIGRATIONS: readonly [string, string][] = [
   ],
   [
     "005-words-as-written",
-    // 1073741823: if there are messages already, all 30 groups of the vocabulary are still unread.
+    // 1073741823 is 2^30 − 1, a bit for each of the 30 groups of conversations. If there are messages already, all groups must still
+    // be read.
     `
     create table word (word text primary key, groups integer not null) without rowid;
     insert into meta (key, value) select 'unread_groups', '1073741823' where exists (select 1 from doc);

@@ -46,7 +46,7 @@ import { clearSavedWords, readStaleGroups, type WrittenWord, wordsBeginning, wor
  * which words occur in which message.
  */
 export type SearchIndex = {
-  /** True if the index answers from a part of its content: some of its words may occur only outside that part. */
+  /** True if searches cover only some of the messages. A word of the index may then occur only in messages that are not searched. */
   isPart?: true
   /**
    * Set if the index contains conversations that the user may not see, so that the frequency of its words (`spread`) must not be

@@ -50,18 +50,18 @@ export function checkPatterns(patterns: readonly Pattern[]): void {
   if (patterns.length > MAX_PATTERNS)
     throw new DexError("usage", `A subscription can have at most ${MAX_PATTERNS} patterns. Create a second one.`)
   for (const { type, pattern } of patterns) {
-    const wrong = type === "file" ? wrongGlob(pattern) : wrongWords(pattern)
+    const wrong = type === "file" ? globProblem(pattern) : wordsProblem(pattern)
     if (wrong !== undefined)
       throw new DexError("usage", `The ${type} pattern ${JSON.stringify(pattern.slice(0, 80))} ${wrong}.`)
   }
 }
 
-function wrongGlob(pattern: string): string | undefined {
+function globProblem(pattern: string): string | undefined {
   const glob = globOf(pattern)
   return typeof glob === "function" ? undefined : glob.wrong
 }
 
-function wrongWords(pattern: string): string | undefined {
+function wordsProblem(pattern: string): string | undefined {
   if (pattern.length > MAX_WORDS_LENGTH) return `is longer than ${MAX_WORDS_LENGTH} characters`
   return wordsOf(pattern).length === 0 ? "contains no word" : undefined
 }

@@ -129,13 +129,13 @@ async function conversationsOf(
   project: string,
 ): Promise<{ leaving: ConversationRow[]; staying: Record<string, number> }> {
   const leaving: ConversationRow[] = []
-  const staying: Record<string, number> = {}
+  const stayingByConsent: Record<string, number> = {}
   for (const row of await rowsOf(parts.store, project)) {
     const consent = await sharingConsent(parts, row)
     if (typeof consent !== "string") leaving.push(row)
-    else if (consent !== "kind") staying[consent] = (staying[consent] ?? 0) + 1
+    else if (consent !== "kind") stayingByConsent[consent] = (stayingByConsent[consent] ?? 0) + 1
   }
-  return { leaving, staying }
+  return { leaving, staying: stayingByConsent }
 }
 
 async function rowsOf(store: HistoryReader, project: string): Promise<ConversationRow[]> {

@@ -86,7 +86,7 @@ export const usage = defineTool({
       object({
         key: text("The day, the week's Monday, the month, the block's start, the project's path, …"),
         title: optional(text("The title of a conversation, or the subject of a commit.")),
-        subagents: optional(flag("The usage of subagents, listed separately.")),
+        subagents: optional(flag("True if this row is the usage of subagents, which is listed separately.")),
         ...sumFields,
       }),
       "Periods in order of time, everything else by cost.",

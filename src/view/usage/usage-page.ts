@@ -95,7 +95,7 @@ function notesHtml({ notes: outputNotes, by, total }: UsageOutput): Html {
         ]
       : []
   const all = [
-    "Tokens are as agents recorded them; money is the list price.",
+    "Tokens are as the agents recorded them; costs are at list prices.",
     ...(by === "block"
       ? ["A block of five hours begins with the hour of its first answer, like the limits of Claude's plans."]
       : []),
