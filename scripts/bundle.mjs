@@ -18,7 +18,7 @@ const HOT = [
   /^src\/tools\/(list|search)\/run\.ts$/,
   /^src\/tools\/show\/run-show\.ts$/,
   /^src\/tools\/(embedder|unread)\.ts$/,
-  /^src\/cli\/print\/(list|search|show)\.ts$/,
+  /^src\/cli\/print\/(keeping|list|search|show)\.ts$/,
   /^src\/store\/(history\/sqlite-history|index\/search-index)\.ts$/,
 ]
 /** The same for hooks, which have no time to look for another file. */
@@ -34,6 +34,7 @@ const ENTRIES = {
   "src/cli/usage-line.ts": "./usage-line.js",
   "src/serve/hooks/main.ts": "./hook.js",
   "src/tools/blame/run.ts": "./blame.js",
+  "src/cli/commands.ts": "./commands.js",
 }
 const IS_OURS = /^(?:src|packages)\//
 const coldName = (path) =>
@@ -76,6 +77,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
     buildWithout({ ...common, entryPoints }, { hot, cold, plugins })
   const main = await inOneFile({ main: "src/cli/main.ts" })
   const blame = await inOneFile({ blame: "src/tools/blame/run.ts" })
+  const commands = await inOneFile({ commands: "src/cli/commands.ts" }, [])
   writeFileSync(`${outdir}/main.js`, compiledAhead(readFileSync(`${outdir}/main.js`, "utf8")))
   const hook = await inOneFile({ hook: "src/serve/hooks/main.ts" }, HOT_IN_HOOKS)
   const first = await inOneFile({ dex: "src/cli/dex.ts" })
@@ -127,7 +129,10 @@ export async function bundle({ outdir, version, plugins = [] }) {
       "view-icon": "src/view/client/view.svg",
     },
   })
-  return Object.assign({}, ...[pieces, main, blame, hook, line, page, first].map(({ metafile }) => metafile.outputs))
+  return Object.assign(
+    {},
+    ...[pieces, main, blame, commands, hook, line, page, first].map(({ metafile }) => metafile.outputs),
+  )
 }
 
 /**
