@@ -10,6 +10,9 @@ const TORTURE = ["test/torture/*.test.ts", "test/**/*.cost.test.ts"]
 /** What starts processes. */
 const PROGRAM = programTests()
 
+/** What needs OpenSearch: `npm run test:cluster` runs it. */
+const CLUSTER = process.env.DEX_TEST_CLUSTER ? [] : ["hub/test/opensearch.test.ts", "hub/test/forget-words.test.ts"]
+
 const BUILD = "test/support/build.ts"
 /** Compares the rows that queries return with the types they are given. */
 const CHECK_ROWS = "test/support/check-rows.ts"
@@ -55,7 +58,7 @@ export default defineConfig({
       },
       { test: { ...waiting, name: "program", include: PROGRAM, exclude: [...TIMING, ...TORTURE] } },
       // Each file starts a PostgreSQL and hubs of its own.
-      { test: { ...waiting, name: "hub", include: ["hub/test/**/*.test.ts"], exclude: TIMING } },
+      { test: { ...waiting, name: "hub", include: ["hub/test/**/*.test.ts"], exclude: [...TIMING, ...CLUSTER] } },
       {
         test: {
           ...common,

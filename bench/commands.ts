@@ -9,8 +9,8 @@ import { anyOf, type Build, checkIndexedAlike, type Prepared } from "./prepare.t
 export type Measure = {
   name: string
   what: string
-  /** The command's name. If the baseline has no such command, it is not compared. */
-  command: string
+  /** The command's name. If the baseline has no such command, or there is no name, it is not compared. */
+  command?: string
   /** The number of runs in each of the five pairs. Short commands vary more. */
   runs: number
   dex: (build: Build, prepared: Prepared, nth: number) => Command
@@ -86,6 +86,19 @@ export const measures: Measure[] = [
     },
   },
   {
+    ...{ name: "hook-prompt", runs: 3, answer: /^/ },
+    what: "`dex hook` at a prompt of 50 words",
+    dex: ({ dex, env, home }, prepared, nth) => ({
+      ...{ args: [dex, "hook", "claude_code", "UserPromptSubmit"], env, cwd: home },
+      input: promptInput(prepared, nth),
+    }),
+    floor: (prepared, nth) => {
+      const { knowledge, history, program } = prepared.floor
+      const { match, project } = promptOf(prepared, nth)
+      return { args: [program, "hook-prompt", knowledge, history, match, project], input: promptInput(prepared, nth) }
+    },
+  },
+  {
     ...{ name: "initialize", command: "serve", runs: 3, answer: /"protocolVersion"/ },
     what: "`dex serve`: MCP initialize",
     dex: ({ dex, env, home }) => ({ args: [dex, "serve"], env, cwd: home, drive: asking() }),
@@ -151,6 +164,16 @@ function failureInput(prepared: Prepared, nth: number): string {
   const { project, command, error } = failureOf(prepared, nth)
   const session_id = `bench-${process.pid}-${nth}-${performance.now()}`
   return JSON.stringify({ session_id, cwd: project, tool_name: "Bash", tool_input: { command }, error })
+}
+
+function promptOf({ prompts }: Prepared, nth: number) {
+  return prompts[(nth + 1) % prompts.length]!
+}
+
+function promptInput(prepared: Prepared, nth: number): string {
+  const { project, prompt } = promptOf(prepared, nth)
+  const session_id = `bench-${process.pid}-${nth}-${performance.now()}`
+  return JSON.stringify({ session_id, cwd: project, hook_event_name: "UserPromptSubmit", prompt })
 }
 
 /** An agent that connects, optionally makes one request, and disconnects. */

@@ -15,6 +15,7 @@ const floors: Record<string, (...args: string[]) => unknown> = {
   search: async (index, match) => console.log(matching(await open(index!), match!).length),
   usage: async (spending) => console.log(JSON.stringify(spent(await open(spending!)))),
   hook,
+  "hook-prompt": hookAtPrompt,
   initialize: () => answerLines(async () => ({})),
   "first-search": (index, match) => answerLines(async () => matching(await open(index!), match!)),
   home: (history) => serve(async () => newest(await open(history!), 10).map((row) => JSON.stringify(row))),
@@ -123,6 +124,23 @@ async function hook(knowledge = "", suggestions = "", match = "", project = ""):
   offered.prepare("select * from mute").all()
   offered.prepare("select count(*) from suggestion where session = ?").get("bench")
   console.log(rows.length)
+}
+
+/** Reads its input, runs the same query, and reads the conversation that it finds. */
+async function hookAtPrompt(knowledge = "", history = "", match = "", project = ""): Promise<void> {
+  JSON.parse(readFileSync(0, "utf8"))
+  const found = (await open(knowledge))
+    .prepare(
+      `with found as materialized (select rowid as id, -bm25(turn_words) as score from turn_words where turn_words match ?)
+       select c.source, c.native_id, max(found.score) as score
+       from found join turn t on t.id = found.id join conversation c on c.id = t.conversation_id
+         join project p on p.id = c.project_id
+       where p.path = ? group by c.id order by score desc`,
+    )
+    .all(match, project) as { source: string; native_id: string }[]
+  const [first] = found
+  if (first) await textsOf(await open(history), `${first.source}:${first.native_id}`)
+  console.log("worked on this before", found.length)
 }
 
 /** JSON-RPC over stdio, with nothing but `answer` for a tool call. */

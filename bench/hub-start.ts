@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { openKeyring } from "../hub/src/store/keyring.ts"
@@ -8,7 +8,6 @@ import { migrate } from "../hub/src/store/migrate.ts"
 import { asOwner } from "../hub/src/store/owner.ts"
 import { addMember, addTenant, addToken } from "../hub/src/store/people.ts"
 import { runAs, startPostgres } from "../hub/test/support/start-postgres.ts"
-import type { Effect } from "../src/core/conversation.ts"
 import type { Ref } from "../src/core/ref.ts"
 import { type HubClient, openHub } from "../src/hub-client/client.ts"
 import { chunksOf, pushDigest, type WireHead } from "../src/hub-client/wire.ts"
@@ -23,6 +22,8 @@ export const BUILT_HUB = join(import.meta.dirname, "../hub/dist/dex-hub.js")
 
 export type StartedHub = {
   hub: HubClient
+  address: string
+  masterKey: Buffer
   owner: string
   data: string
   server: ChildProcess
@@ -51,7 +52,7 @@ export async function startHub(
     const member = await addMember(query, { tenant, name: "ann", role: "member" })
     return addToken(query, { tenant, member, kind: "personal", scopes: ["push", "read"], name: "bench" })
   })
-  const data = join(home, "shards")
+  const data = join(home, "index")
   const start = () =>
     startServer(program, {
       ...process.env,
@@ -63,7 +64,7 @@ export async function startHub(
       ...more,
     })
   const { child, address } = await start()
-  return { hub: openHub({ address, token }), owner, data, server: child, again: start }
+  return { hub: openHub({ address, token }), address, masterKey, owner, data, server: child, again: start }
 }
 
 async function startServer(
@@ -94,16 +95,20 @@ export async function outgoingConversation(history: HistoryReader, ref: Ref): Pr
   const head = { source: ref.source, id: ref.id, ...told, redaction_version: REDACTION_VERSION }
   const messages = (await history.messages(ref)).map((message) => ({
     ...message,
-    effects: message.effects.map((effect) => inProject(effect, project)),
+    effects: message.effects.map((effect) => (effect.type === "file" ? inProject(effect, project) : effect)),
+    parts: message.parts.map((part) =>
+      part.type === "tool_result" && part.hunks
+        ? { ...part, hunks: part.hunks.map((hunk) => inProject(hunk, project)) }
+        : part,
+    ),
     version: versions.get(message.number)!,
   }))
   return { project: project.replace(/^\//, ""), head, chunks: [...chunksOf(messages)] }
 }
 
 /** File names are relative to the project, as in the client. */
-function inProject(effect: Effect, project: string): Effect {
-  if (effect.type !== "file" || !effect.path.startsWith(`${project}/`)) return effect
-  return { ...effect, path: effect.path.slice(project.length + 1) }
+function inProject<T extends { path: string }>(file: T, project: string): T {
+  return file.path.startsWith(`${project}/`) ? { ...file, path: file.path.slice(project.length + 1) } : file
 }
 
 export async function pushOne(hub: HubClient, { project, head, chunks }: Outgoing): Promise<void> {
@@ -115,4 +120,9 @@ export async function pushOne(hub: HubClient, { project, head, chunks }: Outgoin
   for (const chunk of chunks) await hub.sendChunk(project, { source, id }, chunk)
   const commit = { project, digest, chunks: hashes, parent_rev: plan!.rev, visibility: "project" as const, head }
   await hub.commit(commit)
+}
+
+/** The peak memory in MB since the start. */
+export function mostMemory({ pid }: ChildProcess): number {
+  return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1000
 }

@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
+import { tenantIndexFile } from "../hub/src/search/fts5.ts"
 import { runAs } from "../hub/test/support/start-postgres.ts"
 import { createDex } from "../src/app/dex.ts"
 import { chunksOf, type WireHead, type WireMessage } from "../src/hub-client/wire.ts"
@@ -11,7 +12,15 @@ import { openStore } from "../src/store/history/sqlite-history.ts"
 import { search } from "../src/tools/search/search.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
 import { addCrowd, CROWD, type CrowdSize, runCrowd, TEAM_OF_TEN } from "./hub-crowd.ts"
-import { BUILT_HUB, type Outgoing, outgoingConversation, pushOne, type StartedHub, startHub } from "./hub-start.ts"
+import {
+  BUILT_HUB,
+  mostMemory,
+  type Outgoing,
+  outgoingConversation,
+  pushOne,
+  type StartedHub,
+  startHub,
+} from "./hub-start.ts"
 import { DEX, ROOT, sizeOf } from "./measure.ts"
 import { ordinaryWords } from "./prepare.ts"
 import { percentile, type Row } from "./report.ts"
@@ -68,14 +77,14 @@ async function measure(about: Measured): Promise<Row[]> {
   const searchable = (performance.now() - started) / 1000
   const fresh: number[] = []
   for (let i = 0; i < FRESH_RUNS; i++) fresh.push(await found(`quokka${i}mark`))
-  const file = join(data, "tenant-1", "index.db")
+  const file = tenantIndexFile(data, 1)
   const words = ordinaryWords(file)
   const ordinary = await compared(words)
   const commonest = await compared(makeVocabulary(generator(12)).slice(0, 12))
   const [{ bytes }] = (await runAs<{ bytes: string }>(owner, "select pg_database_size('hub') as bytes")) as [
     { bytes: string },
   ]
-  const disk = { postgres: Number(bytes) / textBytes, shard: sizeOf(file) / textBytes }
+  const disk = { postgres: Number(bytes) / textBytes, index: sizeOf(file) / textBytes }
   const random = generator(7)
   const questions = Array.from({ length: 200 }, (_, i) => chosenFrom(words, 1 + (i % 4), random))
   const crowdAt = async (address: string, size: CrowdSize) => {
@@ -106,8 +115,8 @@ async function measure(about: Measured): Promise<Row[]> {
       "ms",
     ),
     rowBelow(
-      `disk, × text (PostgreSQL ${disk.postgres.toFixed(2)}, shard ${disk.shard.toFixed(2)})`,
-      disk.postgres + disk.shard,
+      `disk, × text (PostgreSQL ${disk.postgres.toFixed(2)}, index ${disk.index.toFixed(2)})`,
+      disk.postgres + disk.index,
       "",
       1.2,
       "",
@@ -173,11 +182,6 @@ function chosenFrom(words: string[], count: number, random: () => number): strin
 async function ended(server: ChildProcess): Promise<void> {
   server.kill("SIGTERM")
   await once(server, "exit")
-}
-
-/** The peak memory in MB since the start. */
-function mostMemory({ pid }: ChildProcess): number {
-  return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1000
 }
 
 /** PostgreSQL's memory in MB. Memory that its processes share is counted once. */

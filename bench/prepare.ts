@@ -6,6 +6,7 @@ import { build } from "esbuild"
 import { errorLines, errorText } from "../src/core/error-text.ts"
 import { INDEX_FILE, KNOWLEDGE_FILE, SPENDING_FILE } from "../src/core/formats.ts"
 import { formatRef } from "../src/core/ref.ts"
+import { topicWords } from "../src/core/words.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import {
   CARD_TAG,
@@ -37,6 +38,8 @@ export type Prepared = {
   conversation: string
   /** Errors that were solved in these transcripts. */
   failures: Failure[]
+  /** Prompts that repeat what somebody wrote in one of these transcripts. */
+  prompts: Prompt[]
   /** Words that some messages contain but most do not. */
   words: string[]
 }
@@ -51,6 +54,7 @@ export type Floor = {
   texts: string
   schema: string
 }
+export type Prompt = { project: string; prompt: string; match: string }
 export type Failure = { project: string; command: string; error: string; match: string }
 
 export async function prepare(
@@ -87,6 +91,7 @@ export async function prepare(
     ...{ folder, transcripts, now: now!, floor, conversation },
     ...(before && { baseline: before }),
     failures: failuresIn(floor.knowledge),
+    prompts: await promptsIn(floor.history),
     words: ordinaryWords(floor.index),
   }
 }
@@ -206,6 +211,27 @@ function failuresIn(path: string): Failure[] {
     const words = new Set(texts.flatMap(({ words, particulars }) => [...words, ...particulars]))
     return { project, command, error, match: anyOf([...words]) }
   })
+}
+
+const PROMPTS = 60
+const PROMPT_WORDS = 50
+
+/** The first words of the first prompts of some conversations. */
+async function promptsIn(history: string): Promise<Prompt[]> {
+  const store = openStore(history)
+  const prompts: Prompt[] = []
+  const { rows } = await store.list({ limit: 1e6, offset: 0 })
+  const every = Math.max(1, Math.floor(rows.length / PROMPTS))
+  for (const row of rows.filter((_, i) => i % every === 0)) {
+    const [first] = await store.messages(row.ref)
+    const said = first?.parts.find(({ type, origin }) => type === "text" && origin === "person")
+    const words = said?.text.split(/\s+/).slice(0, PROMPT_WORDS) ?? []
+    if (words.length < PROMPT_WORDS || row.project === undefined) continue
+    const prompt = words.join(" ")
+    prompts.push({ project: row.project, prompt, match: anyOf([...new Set(topicWords(prompt))]) })
+  }
+  store.close()
+  return prompts
 }
 
 export function anyOf(words: string[]): string {

@@ -55,7 +55,8 @@ type Side = (nth: number) => Promise<Cost>
 
 async function measureInTurn(measure: Measure, prepared: Prepared): Promise<MeasuredCommand> {
   const { now, baseline } = prepared
-  const isMissing = baseline !== undefined && !(await hasCommand(baseline, measure.command))
+  const { command } = measure
+  const isMissing = baseline !== undefined && (command === undefined || !(await hasCommand(baseline, command)))
   const build =
     (one: Build): Side =>
     (nth) =>

@@ -29,7 +29,8 @@ npm run bench -- --quick --only a,b   Measure only these: sync, sync-again, sear
 npm run bench -- --messages 1000000   Measure the same with a larger history, without limits.
 npm run bench -- --genuine            Measure the same with the genuine transcripts in ../shared/corpus, without limits.
 npm run bench -- PART                 Measure one of the longer parts: resources, warm, vectors, documents, git, code,
-                                      watch, peer, typing, view, hub, redact.
+                                      watch, peer, typing, view, hub, hub-wall,
+                                      redact.
 Add --write to put the table into docs/performance.md. Commit first: each row names the commit.
 `
 
@@ -45,6 +46,7 @@ const parts: Record<string, (args: string[]) => Promise<Row[] | undefined>> = {
   peer: async () => (await import("./peer.ts")).benchPeer(),
   typing: async (homes) => (await import("./typing.ts")).benchTyping(homes),
   view: async (homes) => (await import("./view.ts")).benchView(homes),
+  "hub-wall": async (args) => (await import("./hub-wall.ts")).benchHubWall(args),
   hub: async (args) => (await import("./hub.ts")).benchHub(args),
   redact: async (args) => (await import("./redact.ts")).benchRedact(args),
 }

@@ -7,8 +7,8 @@ import { HOOKED_AGENTS, type HookedAgent } from "./agents.ts"
 import { setUpMachine } from "./machine.ts"
 import type { Asked, Said } from "./model.ts"
 
-// The real agents, asked by dex as models. Their homes have dex's hooks and server, which would note that they were
-// started; and what dex asks contains text that somebody else wrote, and that wants to read and write files.
+// dex uses the real agents as models. In their homes dex's hooks and server are replaced by programs that record when they
+// are started, and the prompts contain text from somebody else that mentions files to read.
 
 const SECRET = "marsupialsecret"
 const QUESTION = ["Which port does the zeppelin test need?", "--use-case", "quokkaword"]
@@ -18,7 +18,7 @@ let bin: string
 let fired: string
 let secret: string
 let written: string
-/** What the history has without what dex asked. */
+/** The sources in the history before dex uses an agent as a model. */
 let before: unknown
 
 beforeAll(async () => {
@@ -54,7 +54,7 @@ afterAll(() => machine.takeDown())
 const programOf = ({ name }: HookedAgent) =>
   ({ claude_code: "claude", gemini_cli: "gemini", codex: "codex", opencode: "opencode" })[name]
 
-/** Codex is asked without its settings, in which its model stands here. */
+/** When dex uses Codex as a model, Codex ignores its settings, so its model is named on the command line. */
 function commandOf({ name, command }: HookedAgent): string {
   const program = command.map((word) => `'${word}'`).join(" ")
   const provider = `{name="S",base_url="${machine.model.url}/v1",env_key="SCRIPTED_KEY",wire_api="responses",request_max_retries=0,stream_max_retries=0}`
@@ -69,7 +69,7 @@ function writeProgram(path: string, command: string): void {
 
 const startedThere = () => (existsSync(fired) ? readFileSync(fired, "utf8") : "")
 
-/** dex with this agent as its model, whose own model answers so. */
+/** Runs dex with this agent as its model. `answer` plays the agent's own model. */
 async function ask(agent: HookedAgent, args: string[], answer: (asked: Asked, n: number) => Said | number) {
   const first = machine.model.asked.length
   let n = 0
@@ -91,7 +91,7 @@ async function ask(agent: HookedAgent, args: string[], answer: (asked: Asked, n:
 const said = (asked: Asked[]) => JSON.stringify(asked.map(({ turns }) => turns))
 
 test.each(HOOKED_AGENTS)(
-  "$title, run by a person here, starts what dex has wired: the test could fail",
+  "a person's own run of $title starts dex's hooks or server, so the tests below can fail",
   async (agent) => {
     await machine.play(agent, { prompt: "Say hello", steps: [{ text: "Hello." }] })
     expect(startedThere()).not.toBe("")
@@ -99,29 +99,32 @@ test.each(HOOKED_AGENTS)(
   },
 )
 
-test("what the person had done is read", async () => {
+test("a sync reads the sessions that the person started", async () => {
   expect(await machine.dex("sync")).toMatchObject({ code: 0 })
   before = (await machine.json("stats")).sources
 })
 
-test.each(HOOKED_AGENTS)("$title answers, has dex search, and starts nothing of what is wired", async (agent) => {
-  const { ran, asked } = await ask(agent, ["ask", ...QUESTION], (_, n) =>
-    n === 0
-      ? { text: '{"tool": "search", "input": {"query": "zeppelin"}}' }
-      : { text: "The zeppelin test needs port 8080 [1]." },
-  )
-  expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining("The zeppelin test needs port 8080 [1].") })
-  expect(ran.stderr).toMatch(/1 call, \d+ tokens read and \d+ written/)
-  if (agent.name === "claude_code") expect(ran.stderr).toMatch(/\$0\.\d+ by the agent's own count/)
-  expect(asked).toHaveLength(2)
-  expect(said(asked)).toContain("quokkaword")
-  expect(said(asked.slice(1))).toContain("result of search")
-  expect(said(asked)).not.toContain(SECRET)
-  expect(said(asked)).not.toContain("numbatmemory")
-  expect(startedThere()).toBe("")
-})
+test.each(HOOKED_AGENTS)(
+  "$title answers with the help of dex search, and starts none of the programs that dex installed",
+  async (agent) => {
+    const { ran, asked } = await ask(agent, ["ask", ...QUESTION], (_, n) =>
+      n === 0
+        ? { text: '{"tool": "search", "input": {"query": "zeppelin"}}' }
+        : { text: "The zeppelin test needs port 8080 [1]." },
+    )
+    expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining("The zeppelin test needs port 8080 [1].") })
+    expect(ran.stderr).toMatch(/1 call, \d+ tokens read and \d+ written/)
+    if (agent.name === "claude_code") expect(ran.stderr).toMatch(/\$0\.\d+ by the agent's own count/)
+    expect(asked).toHaveLength(2)
+    expect(said(asked)).toContain("quokkaword")
+    expect(said(asked.slice(1))).toContain("result of search")
+    expect(said(asked)).not.toContain(SECRET)
+    expect(said(asked)).not.toContain("numbatmemory")
+    expect(startedThere()).toBe("")
+  },
+)
 
-/** All the ways to a file that the agents have. */
+/** Calls of every tool with which the agent can reach a file. */
 function calls(agent: HookedAgent): NonNullable<Said["call"]>[] {
   const call = ({ tool, input }: ReturnType<HookedAgent["shell"]>, type?: "custom") => ({
     tool: { name: tool, ...(type && { type }) },
@@ -152,7 +155,7 @@ test.each(HOOKED_AGENTS)("$title runs no tool, whatever its model asks for", asy
 })
 
 test.each(HOOKED_AGENTS)(
-  "$title is said to be not logged in where its provider refuses it, and the quotes stand",
+  "if the provider of $title refuses the login, dex reports that and still prints the quotes",
   async (agent) => {
     const { ran } = await ask(agent, ["ask", ...QUESTION], () => 401)
     expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining("needs port 8080") })
@@ -161,21 +164,21 @@ test.each(HOOKED_AGENTS)(
   },
 )
 
-// OpenCode tries again until it is stopped.
+// OpenCode is left out, because it retries until it is stopped.
 test.each(HOOKED_AGENTS.filter(({ name }) => name !== "opencode"))(
-  "$title is said to be asked too often",
+  "if $title receives too many requests, dex reports that",
   async (agent) => {
     const { ran } = await ask(agent, ["ask", ...QUESTION], () => 429)
     expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining(`${agent.title} received too many requests`) })
   },
 )
 
-test.each(HOOKED_AGENTS)("$title maps, and what is not JSON is said to be no answer", async (agent) => {
+test.each(HOOKED_AGENTS)("if $title answers a map without JSON, the map fails and says so", async (agent) => {
   const { ran } = await ask(agent, ["map", "what fails"], () => ({ text: "I would rather not." }))
   expect(ran).toMatchObject({ code: 2, stderr: expect.stringMatching(/Nothing was mapped: .*JSON/) })
 })
 
-test("none of this is in the history, and the agents keep nothing of it but what they cannot leave out", async () => {
+test("nothing of these runs gets into the history, and the agents keep only the files that they cannot omit", async () => {
   expect(await machine.dex("sync")).toMatchObject({ code: 0 })
   expect((await machine.dex("search", "quokkaword")).code).toBe(1)
   expect((await machine.json("stats")).sources).toEqual(before)

@@ -3,15 +3,15 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { RETRIEVAL_AGENT } from "../src/agents/kit/wiring.ts"
 import { offeredTools } from "../src/serve/mcp/definitions.ts"
-import { AGENTS, type Agent } from "./agents.ts"
+import { AGENTS, type WorkingAgent } from "./agents.ts"
 import { setUpMachine, type Trace } from "./machine.ts"
 import { type Asked, resultsSince, type Script, TITLE } from "./model.ts"
 
-// Only the model is not real. The tests run in order: the later ones recall what happened in the earlier ones.
+// Only the model is simulated. The tests run in order, and later tests search for what happened in earlier ones.
 
-type Name = Agent["name"]
+type Name = WorkingAgent["name"]
 
-/** What each one found out: in its final words only, so that nothing else can be what brings it back. */
+/** What each agent found out. Only its last message contains it, so a search can find it nowhere else. */
 const FACTS: Record<Name, string> = {
   claude_code: "The quillmarsh cache must be cleared before the importer runs.",
   codex: "The brindlefen lock is held until the importer has ended.",
@@ -23,7 +23,7 @@ const FACTS: Record<Name, string> = {
 const taskOf = (title: string) => `Find out why the importer of ${title} fails`
 const wordOf = (name: Name) => FACTS[name].split(" ")[1]!
 
-/** What an agent does not record, no connector can read: Gemini CLI writes an exit status only where it is not 0. */
+/** What a connector can read depends on what the agent records: Gemini CLI omits an exit status of 0. */
 const RECORDS: Record<Name, { title: "prompt" | "by_model"; exit_status_of_success: 0 | undefined }> = {
   claude_code: { title: "prompt", exit_status_of_success: 0 },
   codex: { title: "prompt", exit_status_of_success: 0 },
@@ -55,7 +55,7 @@ describe.each(AGENTS)("$title", (agent) => {
     expect(/\d+\.\d+\.\d+/.exec(stdout)?.[0]).toBe(dependencies[agent.package])
   })
 
-  test("does a task, and dex reads it as it was", async () => {
+  test("does a task, and dex reads its messages, commands and edits correctly", async () => {
     const project = machine.projectOf(agent)
     const notes = join(project, "notes.txt")
     const task = taskOf(agent.title)
@@ -130,7 +130,7 @@ describe("with dex installed", () => {
     expect([...before].filter(([path, content]) => after.get(path) === content)).toEqual([])
   })
 
-  test.each(AGENTS)("$title asks for what each of the others found, and gets it back", async (agent) => {
+  test.each(AGENTS)("$title searches for what each of the other agents found, and gets it back", async (agent) => {
     const others = AGENTS.flatMap(({ name }) => (name === agent.name ? [] : name))
     const call = (tool: string, input: Record<string, unknown>) => agent.callTool?.(tool, input) ?? { tool, input }
     const prompt = `Ask the memory what was found out about the importers, for ${agent.title}`
@@ -146,7 +146,7 @@ describe("with dex installed", () => {
       ],
     })
     const told = resultsSince(prompt, asked)
-    // Where tools are called by another tool, only the answer to the search names them.
+    // If the agent calls tools through another tool, only the result of its tool search names them.
     const offered = agent.callTool ? (told[0]!.match(/\bmcp__\w+/g) ?? []) : namesOffered(asked)
     expect(OFFERED.filter((name) => !offered.some((one) => isTool(name, one)))).toEqual([])
     const results = told.slice(agent.findTools ? 1 : 0)
@@ -166,7 +166,7 @@ describe("with dex installed", () => {
   })
 
   test.each(AGENTS.filter(({ delegate }) => delegate))(
-    "the retrieval agent of $title lists, scans and reads in a shell",
+    "the retrieval agent of $title lists, outlines and reads conversations in a shell",
     async (agent) => {
       const launcher = join(machine.home, ".dex", "bin", "dex")
       const wanted = refOf("gemini_cli")
@@ -217,7 +217,7 @@ describe("with dex installed", () => {
     },
   )
 
-  test("uninstall takes out all that install added, also where an agent wrote in between", async () => {
+  test("uninstall removes everything that install added, even from a file that an agent changed in the meantime", async () => {
     const claude = AGENTS.find(({ name }) => name === "claude_code")!
     await machine.runAgent(claude, ["mcp", "add", "--scope", "user", "another", "--", "node", "another.js"])
     const between = contentOf(after.keys())
@@ -238,7 +238,7 @@ describe("with dex installed", () => {
   })
 })
 
-test("nothing that the agents wrote is unknown to dex", async () => {
+test("dex reads everything that the agents wrote, without unknown or skipped records", async () => {
   await machine.dex("sync")
   const { sources } = await machine.json("sources")
   for (const { name, title, package: source } of AGENTS) {
@@ -258,18 +258,18 @@ test("nothing that the agents wrote is unknown to dex", async () => {
 type Part = { type: string; text: string; origin: string; tool?: string; call_id?: string; is_error?: boolean }
 type Listed = { id: string; kind: string; title: string }
 type Message = { parts: Part[]; effects?: Record<string, unknown>[] }
-/** By path; undefined where there is no such file. */
+/** The content by path, or undefined if the file does not exist. */
 type Files = Map<string, string | undefined>
 
-async function play(agent: Agent, ...scripts: Script[]): Promise<Asked[]> {
+async function play(agent: WorkingAgent, ...scripts: Script[]): Promise<Asked[]> {
   const { ran, asked } = await machine.play(agent, ...scripts)
   report.push(`${agent.title}, ${(ran.ms / 1000).toFixed(1)} s: ${scripts[0]!.prompt}`)
   expect(ran.code, `${ran.stdout.slice(-2000)}\n${ran.stderr.slice(-2000)}`).toBe(0)
   return asked
 }
 
-/** With what dex itself wrote down meanwhile. */
-async function playTraced(agent: Agent, ...scripts: Script[]): Promise<{ asked: Asked[]; traces: Trace[] }> {
+/** Also returns the traces that dex wrote during the run. */
+async function playTraced(agent: WorkingAgent, ...scripts: Script[]): Promise<{ asked: Asked[]; traces: Trace[] }> {
   const traces = async (): Promise<Trace[]> => (await machine.json("traces", "--limit", "1000")).traces
   const earlier = await traces()
   const asked = await play(agent, ...scripts)
@@ -282,7 +282,7 @@ function refOf(name: Name): string {
   return ref
 }
 
-function titleOf({ name }: Agent, prompt: string): string {
+function titleOf({ name }: WorkingAgent, prompt: string): string {
   return RECORDS[name].title === "prompt" ? prompt : TITLE
 }
 
@@ -290,7 +290,7 @@ function namesOffered(asked: Asked[]): string[] {
   return asked.flatMap(({ offered }) => offered.map(({ name }) => name))
 }
 
-/** Agents put the server's name before a tool's. */
+/** Agents prefix the names of a server's tools with the server's name. */
 function isTool(name: string, offered: string): boolean {
   return offered === name || offered.endsWith(`_${name}`) || offered.endsWith(`-${name}`)
 }
@@ -299,18 +299,18 @@ function isAbout(prompt: string, { turns }: Asked): boolean {
   return turns.some(({ role, text }) => role === "user" && text.includes(prompt))
 }
 
-/** What a model would take of a search's answer: the first ref of this source. */
+/** The ref that a model would choose from a search result: the first one of this source. */
 function refIn(answer: string, source: Name): string {
   return new RegExp(`${source}:[\\w-]+(#\\d+)?`).exec(answer)?.[0] ?? "none"
 }
 
-/** What a model would keep of a list: the conversation with the right title. */
+/** The id that a model would choose from a list: that of the conversation with this title. */
 function conversationIn(listed: string, title: string): string {
   const { conversations }: { conversations: Listed[] } = JSON.parse(listed)
   return conversations.find((one) => one.title === title)?.id ?? "none"
 }
 
-/** What it would read of a scan: the conversation, and the number of the message whose line holds the word. */
+/** The arguments with which a model would read a message: the conversation, and the number of the line with the word. */
 function messageIn(scanned: string, word: string): string {
   const { id, lines }: { id: string; lines: string[] } = JSON.parse(scanned)
   return `${id} --messages ${lines.find((line) => line.includes(word))?.split("\t")[0]}`

@@ -32,7 +32,7 @@ function setUp() {
   const git = (...args: string[]) =>
     execFileSync("git", args, { cwd: project, env: { PATH: process.env.PATH, HOME: root } })
   git("init", "-q")
-  // Where there is a commit, OpenCode would write the project's id beside it.
+  // With a commit, OpenCode would store the project's id in the repository.
   git("-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "first")
   const bin = join(root, "bin")
   mkdirSync(bin)
@@ -48,7 +48,7 @@ const outside = (home: string) =>
 
 const offered = ({ body }: ModelServerRequest) => (body.tools ?? []).map((tool) => tool.function.name).sort()
 
-/** The historian gives the work to the searcher, who searches; then both answer. */
+/** The historian, OpenCode's main agent here, gives the task to the searcher, which searches; then both answer. */
 function script(asked: ModelServerRequest) {
   const { messages, tools } = asked.body
   if (!tools?.length) return [{ text: "A title" }]
@@ -73,7 +73,7 @@ function script(asked: ModelServerRequest) {
       ]
 }
 
-test("the real OpenCode: a subagent asks dex, nothing else is offered, and nothing outside its folder changes", {
+test("in the real OpenCode a subagent searches with dex, has no other tools, and changes nothing outside the chat's folder", {
   timeout: 240_000,
 }, async () => {
   const { root, home, project, env } = setUp()
@@ -114,7 +114,7 @@ test("the real OpenCode: a subagent asks dex, nothing else is offered, and nothi
   expect((await dex(home, ["list", "--all", "--json"])).stdout).not.toMatch(/"id":"(?:opencode|dex_chat):/)
 })
 
-test("without a model, without OpenCode or inside a repository it says what to do, and leaves nothing", async () => {
+test("without a model, without OpenCode or inside a repository, it says what to do and leaves no files", async () => {
   const { home, project, env } = setUp()
   const chat = (more: Record<string, string>, ...args: string[]) =>
     dex(home, ["chat", "--opencode", "x", ...args], { ...env, ...more }, undefined, "", project)

@@ -1,14 +1,15 @@
 import { spawn } from "node:child_process"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { setTimeout as wait } from "node:timers/promises"
 
 export type Ran = { code: number | null; stdout: string; stderr: string; ms: number }
 
-/** The longest that one run of an agent may take. On a quiet machine it takes seconds. */
+/** The time limit for one run of an agent, which takes seconds on an idle machine. */
 const MOST_MS = 180_000
-/** What an agent starts behind its back (a sync, a server that is closing) ends by itself within this. */
+/** The time in which processes that an agent leaves behind, such as a sync, must end. */
 const LEAVES_MS = 70_000
 
-/** Runs a program to its end, with nothing on its input; what it leaves running is waited for, too. Never throws. */
+/** Runs a program without input, and waits until it and every process that it left running have ended. Never throws. */
 export async function run(command: string[], options: { cwd: string; env: Record<string, string> }): Promise<Ran> {
   const started = Date.now()
   const child = spawn(command[0]!, command.slice(1), {
@@ -58,7 +59,7 @@ function killGroup(pid: number | undefined): void {
   signalGroup(pid, "SIGKILL")
 }
 
-/** False: there is no such group any more. */
+/** Returns false if the process group no longer exists. */
 function signalGroup(pid: number | undefined, signal: 0 | "SIGKILL"): boolean {
   if (pid === undefined) return false
   try {
@@ -66,4 +67,23 @@ function signalGroup(pid: number | undefined, signal: 0 | "SIGKILL"): boolean {
   } catch {
     return false
   }
+}
+
+/**
+ * Ends the processes that an agent moved out of its group, such as Cline's daemon: those with this home. Only Linux lists the
+ * variables of a process.
+ */
+export function endProcessesOf(home: string): void {
+  for (const pid of processIds()) {
+    try {
+      const variables = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0")
+      if (variables.includes(`HOME=${home}`)) process.kill(Number(pid), "SIGKILL")
+    } catch {
+      // it has ended, or belongs to another user
+    }
+  }
+}
+
+function processIds(): string[] {
+  return existsSync("/proc") ? readdirSync("/proc").filter((name) => /^\d+$/.test(name)) : []
 }

@@ -6,24 +6,24 @@ import { expect, onTestFinished, test } from "vitest"
 import { serveHttp } from "../test/mcp/http-client.ts"
 import { tempDir } from "../test/support/temp.ts"
 
-// The protocol's own conformance suite against a fixture server on dex's own HTTP: what it serves is the suite's, how it
-// is served (token, Host and Origin, sessions, stateless) is dex's.
+// The protocol's own conformance suite tests a fixture server. Its tools and resources are those that the suite expects, and its
+// HTTP layer (token, Host and Origin, sessions, stateless mode) is dex's.
 
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const SUITE = file("node_modules/@modelcontextprotocol/conformance")
 const EXPECTED = file("conformance/expected-failures.yml")
 const EXCUSED = ["--expected-failures", EXPECTED]
-/** The suite gives a server seconds to answer, whatever else the machine does: it is asked again before it is believed. */
+/** The suite's own time limits are too short for a busy machine, so a failed test is retried. */
 const LIMITS = { timeout: 300_000, retry: 2 }
 
-/** What a revision requires, and what the suite runs beyond that. */
+/** The number of scenarios that a revision requires, and of further ones that the suite runs. */
 const REVISIONS = [
   { revision: "2025-11-25", required: 30, optional: 3 },
   { revision: "2026-07-28", required: 37, optional: 13 },
 ]
 
 test.skipIf(!existsSync(SUITE)).each(REVISIONS)(
-  "the conformance suite finds nothing wrong in all that $revision requires",
+  "a server on dex's HTTP passes every scenario that $revision requires",
   LIMITS,
   async ({ revision, required, optional }) => {
     const url = await startFixture()
@@ -70,7 +70,7 @@ const OF_ANY_SERVER = [
 ]
 
 test.skipIf(!existsSync(SUITE)).each(OF_ANY_SERVER)(
-  "dex itself passes what is asked of any server in $revision",
+  "dex itself passes the scenarios of $revision that apply to any server",
   LIMITS,
   async ({ revision, names }) => {
     const { port, token } = await serveHttp(tempDir())
@@ -85,7 +85,7 @@ test.skipIf(!existsSync(SUITE)).each(OF_ANY_SERVER)(
   },
 )
 
-/** The suite has no option for a token: a module that puts it into whatever is fetched. */
+/** The suite has no option for a token, so this module adds it to every request. */
 function sending(token: string): string {
   const code = `const fetched = globalThis.fetch
 globalThis.fetch = (url, init = {}) => {
@@ -96,7 +96,7 @@ globalThis.fetch = (url, init = {}) => {
   return `data:text/javascript;base64,${Buffer.from(code).toString("base64")}`
 }
 
-test("what dex stands on is not expected to fail, and neither is what a revision requires", () => {
+test("the expected failures include nothing that dex relies on or that a revision requires", () => {
   const names = expectedToFail()
   expect(names.length).toBeGreaterThan(0)
   expect(names.filter((name) => /^tools|stateless|caching|dns-rebinding/.test(name))).toEqual([])
@@ -104,12 +104,12 @@ test("what dex stands on is not expected to fail, and neither is what a revision
   expect(names.filter((name) => required.includes(name))).toEqual([])
 })
 
-/** The entries of the list, which is YAML of the simplest kind. */
+/** The names in the file of expected failures, which is a plain YAML list. */
 function expectedToFail(): string[] {
   return [...readFileSync(EXPECTED, "utf8").matchAll(/^ {2}- (\S+)$/gm)].map(([, name]) => name!)
 }
 
-/** The suite's own list, so that nothing that is required can be left out. */
+/** The required scenarios, read from the suite's own list so that none can be left out. */
 function requiredBy(revision: string): string[] {
   const list = readFileSync(`${SUITE}/requirements/${revision}.yaml`, "utf8")
   const server = /^server:\n((?: {2}- \S+\n)+)/m.exec(list)?.[1] ?? ""

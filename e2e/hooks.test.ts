@@ -1,6 +1,5 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { CLAUDE_CODE_HOOKS } from "../src/agents/claude-code/wiring.ts"
 import { CODEX_HOOKS } from "../src/agents/codex/wiring.ts"
@@ -9,10 +8,10 @@ import { HOOKED_AGENTS, type HookedAgent } from "./agents.ts"
 import type { Ran } from "./children.ts"
 import { setUpMachine } from "./machine.ts"
 import type { Asked, Call, Step } from "./model.ts"
+import { contextIn, standIn } from "./stand-in.ts"
 import { trustCodexHooks } from "./trust-codex.ts"
 
-// What dex says through the agents' hooks is looked for where it must arrive: in the requests to the model. The tests run
-// in order.
+// These tests look for the output of dex's hooks in the agents' requests to their model. They run in order.
 
 type Name = HookedAgent["name"]
 const ERROR = "TypeError: gallowayword is not a function"
@@ -22,8 +21,10 @@ const EVENTS: Record<Name, string[]> = {
   gemini_cli: GEMINI_CLI_HOOKS.map(({ event }) => event),
   opencode: ["session.start", "chat.message", "tool.execute.after"],
 }
+/** At these events nothing is printed: the text is given back later. */
+const COMPACTION_EVENTS = ["PreCompact", "PreCompress"]
 const HANGS_MS = 60_000
-/** The machine that runs the tests may be busy: a hook is given as much time as it may be given. */
+/** The longest time limit that a hook may have, because the machine may be busy. */
 const PATIENT = { DEX_HOOK_MS: "900" }
 
 let machine: Awaited<ReturnType<typeof setUpMachine>>
@@ -33,7 +34,7 @@ const program = () => join(machine.home, ".dex", "bin", "dex-hook")
 beforeAll(async () => {
   machine = await setUpMachine()
   for (const agent of HOOKED_AGENTS) writeFileSync(join(machine.projectOf(agent), "a.txt"), "hello\n")
-  // As OpenCode leaves its folder once it has installed its plugins' library.
+  // The state of OpenCode's folder after it has installed its plugin library.
   const opencode = join(machine.home, ".config", "opencode")
   mkdirSync(join(opencode, "node_modules"), { recursive: true })
   const lock = { lockfileVersion: 3, packages: { "": { dependencies: { "@opencode-ai/plugin": "1.18.33" } } } }
@@ -47,7 +48,7 @@ afterAll(async () => {
   console.log(report.join("\n"))
 })
 
-test("the agents solve an error before there are any hooks", async () => {
+test("the agents fix an error before any hooks are installed", async () => {
   for (const { agent, ran } of await playAll("Make the check pass", (agent) => {
     const fails = agent.shell(`cat fixed 2>/dev/null || { echo '${ERROR}'; exit 3; }`)
     const fixes = agent.write(join(machine.projectOf(agent), "fixed"), "gallowayword\n")
@@ -71,7 +72,7 @@ describe("with the hooks wired", () => {
   })
 
   test.each(HOOKED_AGENTS)(
-    "$title hears after a failed command what fixed it before, once in a session",
+    "after a failed command, $title is shown once per session what fixed it before",
     async (agent) => {
       const fails = agent.shell(`echo '${ERROR}'; exit 3`)
       const steps: Step[] = [...Array.from({ length: 8 }, () => ({ call: fails })), { text: "It fails." }]
@@ -81,7 +82,20 @@ describe("with the hooks wired", () => {
     },
   )
 
-  test("no agent hears anything with DEX_QUIET=1", async () => {
+  test.each(HOOKED_AGENTS)(
+    "after a compaction, $title is given back what the conversation did, once",
+    async (agent) => {
+      const asked = await playCompaction(agent, "Write the token file and check it")
+      const given = contextIn(asked).match(/^From dex, what this conversation did[\s\S]*?\[\w+:.*\]$/gm) ?? []
+      report.push(`${agent.title}, after a compaction:\n${given.join("\n")}`)
+      expect(given).toHaveLength(1)
+      expect(given[0]).toContain('The developer first asked: "Write the token file and check it"')
+      expect(given[0]).toContain("- token.txt +1 −0: refreshToken")
+      expect(saidTo(asked, "From dex, what this conversation did")).toBe(1)
+    },
+  )
+
+  test("no agent is shown anything with DEX_QUIET=1", async () => {
     const steps = (agent: HookedAgent) => [{ call: agent.shell(`echo '${ERROR}'; exit 3`) }, { text: "It fails." }]
     for (const { agent, ran, asked } of await playAll("Run the check quietly", steps, { DEX_QUIET: "1" })) {
       expect(ran.code, `${agent.title}: ${outputOf(ran)}`).toBe(0)
@@ -91,13 +105,14 @@ describe("with the hooks wired", () => {
   })
 
   test.each(HOOKED_AGENTS)(
-    "what is said reaches the model of $title at every event, and dex labels it injected",
+    "what a hook prints reaches the model of $title at every event, and dex stores it as injected",
     async (agent) => {
-      await standIn()
+      await standIn(program())
       const asked = await play(agent, "Do one thing of each kind", [...oneOfEach(agent), { text: "Done." }])
-      const heard = EVENTS[agent.name].filter((event) => contextIn(asked).includes(`said at ${event} (`))
+      const events = EVENTS[agent.name].filter((event) => !COMPACTION_EVENTS.includes(event))
+      const heard = events.filter((event) => contextIn(asked).includes(`said at ${event} (`))
       report.push(`${agent.title}: heard at ${heard.join(", ")}`)
-      expect(heard).toEqual(EVENTS[agent.name])
+      expect(heard).toEqual(events)
       restore()
 
       expect((await machine.dex("sync")).code).toBe(0)
@@ -118,7 +133,7 @@ describe("with the hooks wired", () => {
     },
   )
 
-  test("a dex that hangs, or breaks, neither stops an agent nor keeps it waiting", async () => {
+  test("a dex that hangs or crashes neither stops an agent nor keeps it waiting", async () => {
     const times = async (prompt: string, script: string) => {
       writeFileSync(program(), script, { mode: 0o755 })
       const played = await playAll(prompt, (agent) => [
@@ -145,7 +160,7 @@ describe("with the hooks wired", () => {
   })
 })
 
-/** One call for each thing that a hook is wired to. */
+/** One call for each kind of event that has a hook. */
 function oneOfEach(agent: HookedAgent): Step[] {
   const file = join(machine.projectOf(agent), "a.txt")
   const fails = { call: agent.shell(`echo '${ERROR}'; exit 3`) }
@@ -169,19 +184,45 @@ function oneOfEach(agent: HookedAgent): Step[] {
   return [fails, ...calls[agent.name].map((call) => ({ call }))]
 }
 
-async function standIn(): Promise<void> {
-  // Here it finds the database driver, which is not bundled.
-  const script = join(import.meta.dirname, "node_modules", ".answering-hook.mjs")
-  await build({
-    entryPoints: [join(import.meta.dirname, "answering-hook.ts")],
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    external: ["better-sqlite3"],
-    outfile: script,
-    logLevel: "error",
+/** The request for a summary, in each agent's words. */
+const SUMMARY_REQUEST =
+  /^You are performing a CONTEXT CHECKPOINT|Your task is to create a (?:detailed )?summary|^Here is the conversation so far|generate the updated <state_snapshot>|evaluate the <state_snapshot>/
+const SUMMARY = "<summary>\nA token file was written.\n</summary>\n<state_snapshot>A token file.</state_snapshot>"
+/** Above the limit of every agent. */
+const FULL_CONTEXT = 999_000
+
+/** Writes a file, then fills the context, so that the agent compacts, and then goes on for longer than dex takes. */
+async function playCompaction(agent: HookedAgent, prompt: string): Promise<Asked[]> {
+  const slow = agent.shell(`sleep 1; echo '${ERROR}'; exit 3`)
+  const calls = [agent.write(join(machine.projectOf(agent), "token.txt"), "refreshToken\n"), agent.shell("true")]
+  // Gemini CLI compacts when a person wants it, between two prompts.
+  const isAsked = agent.name === "gemini_cli"
+  if (!isAsked) calls.push(...Array.from({ length: 8 }, () => slow))
+  const first = machine.model.asked.length
+  let next = 0
+  machine.model.answerBy(({ turns, offered }) => {
+    if (SUMMARY_REQUEST.test(turns.at(-1)?.text ?? "")) return { text: SUMMARY }
+    const call = offered.length === 0 ? undefined : calls[next++]
+    const tool = offered.find(({ name }) => name === call?.tool)
+    if (!call || !tool) return { text: "Done." }
+    return { call: { tool, input: call.input }, ...(next === 2 && { tokens: FULL_CONTEXT }) }
   })
-  writeFileSync(program(), `#!/bin/sh\nexec '${process.execPath}' '${script}' "$@"\n`, { mode: 0o755 })
+  const limit = agent.name === "codex" ? ["-c", "model_auto_compact_token_limit=5000"] : []
+  const prompts = isAsked ? [prompt, "/compress", "Say what is left"] : [prompt]
+  try {
+    for (const [i, text] of prompts.entries()) {
+      const args = [...agent.args(text).slice(0, isAsked ? undefined : 1), ...(i > 0 ? ["--resume", "latest"] : [])]
+      const all = isAsked ? args : [...args, ...limit, ...agent.args(text).slice(1)]
+      const ran = await machine.runAgent(agent, all, PATIENT)
+      expect(ran.code, outputOf(ran)).toBe(0)
+      const late = join(machine.home, ".dex", "late")
+      if (text === "/compress")
+        await expect.poll(() => readdirSync(late).join(), { timeout: 30_000 }).toContain("compaction")
+    }
+  } finally {
+    machine.model.answerBy(undefined)
+  }
+  return machine.model.asked.slice(first)
 }
 
 function restore(): void {
@@ -203,7 +244,7 @@ async function play(
 
 type Played = { agent: HookedAgent; ran: Ran; asked: Asked[] }
 
-/** All agents at the same time, where it does not matter how late a hook is. */
+/** Runs all agents at the same time, for tests in which a late hook does not matter. */
 async function playAll(
   task: string,
   steps: (agent: HookedAgent) => Step[],
@@ -225,17 +266,7 @@ async function playAll(
 
 const outputOf = ({ stdout, stderr }: Ran) => `${stdout.slice(-2000)}\n${stderr.slice(-2000)}`
 
-/** Everything between dex's marks that the model was sent, each once. */
-function contextIn(asked: Asked[]): string {
-  const found = asked.flatMap(({ turns }) =>
-    turns.flatMap(
-      ({ text }) => text.match(/(?:<|&lt;)dex-context(?:>|&gt;)[\s\S]*?(?:<|&lt;)\/dex-context(?:>|&gt;)/g) ?? [],
-    ),
-  )
-  return [...new Set(found)].join("\n")
-}
-
-/** How often the words stand in the last request that holds them. */
+/** The highest number of times that the words occur in one request. */
 function saidTo(asked: Asked[], words: string): number {
   return Math.max(
     0,

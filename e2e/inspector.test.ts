@@ -11,12 +11,12 @@ import { tempDir } from "../test/support/temp.ts"
 const INSPECTOR = fileURLToPath(
   new URL("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js", import.meta.url),
 )
-/** Each call is a process of the inspector's and one of dex's: on a machine that others use too they take their time. */
+/** Each call starts a process of the inspector and one of dex, which takes long on a busy machine. */
 const WITHIN_MS = 600_000
 const CONNECT_MS = 120_000
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 
-/** Every tool there is, with an input that finds something. */
+/** An input for every tool. */
 const INPUTS: Record<string, object> = {
   dex_search: { query: "mutex" },
   dex_list: { from: "2026-01-01" },
@@ -24,11 +24,11 @@ const INPUTS: Record<string, object> = {
   dex_timeline: { id: `${AUTH}#7` },
   context_suggest: { error: "TypeError: x is not a function" },
   context_subscribe: { patterns: ["file:src/**"] },
-  // There is nothing to have a verdict on: it says so.
+  // Refused, because there is no suggestion with this id.
   suggestion_feedback: { id: "none", verdict: "used" },
   dex_stats: {},
   dex_guide: {},
-  // The home is no repository: it says so.
+  // Refused, because the home is not a repository.
   dex_why: { target: "HEAD" },
   dex_note: { words: ["Deploys need the VPN"] },
 }
@@ -74,7 +74,7 @@ async function synced(): Promise<string> {
 
 describe.skipIf(!existsSync(INSPECTOR)).each(["legacy", "modern"])("the MCP inspector, %s era", (era) => {
   test(
-    "lists every tool, finds nothing to object to in their schemas, and calls each",
+    "lists every tool, accepts their schemas, and calls each one",
     async () => {
       const home = await synced()
       type Listed = { tools: { name: string }[] }

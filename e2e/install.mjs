@@ -4,11 +4,9 @@ import { createHash } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { INSTALL_SCRIPTS } from "./install-scripts.mjs"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
-
-/** The two that put their native program in place by a script of their own. No other script is run. */
-const INSTALL_SCRIPTS = ["@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs"]
 
 const modules = join(here, "node_modules")
 const stamp = join(modules, ".installed")

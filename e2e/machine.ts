@@ -9,23 +9,28 @@ import { type Asked, type Script, startModel } from "./model.ts"
 
 export type Trace = { command: string; about: string }
 
-/** One developer's machine: a home with all the agents and one dex in their default places, and a project for each. */
-export async function setUpMachine() {
+/** One developer's machine: a home with dex and every agent in its default folder, and a project for each agent. */
+export async function setUpMachine(agents: readonly Agent[] = AGENTS) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "agents-")))
   const home = join(root, "home")
   const model = await startModel()
   const projectOf = (agent: Agent) => join(root, "code", agent.name.replace("_", "-"))
   mkdirSync(join(root, "tmp"), { recursive: true })
-  for (const agent of AGENTS) {
+  for (const agent of agents) {
     makeProject(projectOf(agent), home)
     const { path, content } = agent.settings(model.url)
     mkdirSync(dirname(join(home, path)), { recursive: true })
     writeFileSync(join(home, path), content)
   }
 
-  const runAgent = (agent: Agent, args: string[], env: Record<string, string> = {}): Promise<Ran> =>
+  const runAgent = (
+    agent: Agent,
+    args: string[],
+    env: Record<string, string> = {},
+    cwd = projectOf(agent),
+  ): Promise<Ran> =>
     run([...agent.command, ...args], {
-      cwd: projectOf(agent),
+      cwd,
       env: {
         PATH: process.env.PATH ?? "",
         HOME: home,
@@ -49,20 +54,20 @@ export async function setUpMachine() {
     model,
     projectOf,
     runAgent,
-    /** Asks the agent what the first script is for. The others are for those whom it asks. */
+    /** Gives the agent the first script's prompt. The other scripts are for its sub-agents. */
     play: (agent: Agent, ...scripts: Script[]): Promise<{ ran: Ran; asked: Asked[] }> =>
       playWith(agent, {}, ...scripts),
-    /** The same with more in its environment. */
+    /** Like `play`, with more environment variables. */
     playWith,
     dex: (...args: string[]): Promise<Run> => dex(home, args),
-    /** What a command prints with --json. */
+    /** A command's output with --json. */
     // biome-ignore lint/suspicious/noExplicitAny: the tests say what they expect of it
     json: async (...args: string[]): Promise<any> => {
       const { code, stdout, stderr } = await dex(home, [...args, "--json"])
       if (stdout === "") throw new Error(`dex ${args.join(" ")} ended with ${code}: ${stderr}`)
       return JSON.parse(stdout)
     },
-    /** Requests to the model that it does not know. */
+    /** Requests that the model did not recognise. */
     unknownRequests: model.unknown,
     takeDown: async () => {
       await model.close()
@@ -71,10 +76,20 @@ export async function setUpMachine() {
   }
 }
 
-function makeProject(folder: string, home: string): void {
+export function makeProject(folder: string, home: string): void {
   mkdirSync(folder, { recursive: true })
   const git = (...args: string[]) =>
     execFileSync("git", args, { cwd: folder, env: { PATH: process.env.PATH, HOME: home } })
   git("init", "-q", "-b", "main")
-  git("-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "first")
+  git(
+    "-c",
+    "user.name=A",
+    "-c",
+    "user.email=a@example.org",
+    "commit",
+    "-q",
+    "--allow-empty",
+    "-m",
+    `first in ${folder}`,
+  )
 }

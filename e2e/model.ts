@@ -2,36 +2,36 @@ import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo } from "node:net"
 import { PROTOCOLS } from "./protocols.ts"
 
-// A model that says what a script tells it to, so that real agents can be run without an account or a network. It keeps
-// nothing between requests: what was said so far stands in each request, so retries, resumed sessions and sub-agents
-// need no bookkeeping.
+// A scripted model, so that real agents can run without an account or a network. It has no state between requests: each
+// request contains the conversation so far, so retries, resumed sessions and sub-agents need no bookkeeping.
 
 export type Turn = { role: "user" | "assistant" | "tool" | "other"; text: string }
-/** `type` where it is not a plain function. */
+/** `type` is set unless the tool is a plain function. */
 export type OfferedTool = { name: string; type?: "custom" | "tool_search"; namespace?: string }
-/** One request of an agent, as far as the four protocols have it in common. */
+/** The parts of an agent's request that all protocols have. */
 export type Asked = { turns: Turn[]; offered: OfferedTool[] }
 
 export type Call = { tool: string; input: Record<string, unknown> | string }
-/** A call may depend on what the last tool answered, as a model's does. */
-export type Step = { text?: string; call?: Call | ((lastResult: string) => Call) }
-/** The newest message of the user that holds `prompt` chooses the script; the answers given since choose the step. */
+/** A call may depend on the last tool's result, as a real model's does. */
+export type Step = { text?: string; call?: Call | ((lastResult: string) => Call); tokens?: number }
+/** The newest user message that contains a `prompt` selects the script, and the number of answers since then the step. */
 export type Script = { prompt: string; steps: Step[] }
 
-/** What it says when it is asked without tools. */
+/** The answer to a request that offers no tools. */
 export const TITLE = "A scripted title"
 
-export type Said = { text?: string; call?: { tool: OfferedTool; input: Call["input"] } }
+/** `tokens` is how full the context is, as the model reports it. */
+export type Said = { text?: string; call?: { tool: OfferedTool; input: Call["input"] }; tokens?: number }
 
 export type Model = {
   url: string
   /** Replaces the scripts. */
   play(...scripts: Script[]): void
-  /** Answers instead of the scripts, whatever is offered; a number is the status with which it refuses. */
+  /** Replaces the scripts with this function. If it returns a number, the request is refused with that status. */
   answerBy(answer: ((asked: Asked) => Said | number) | undefined): void
   /** Every request so far, oldest first. */
   asked: Asked[]
-  /** Requests that no protocol knows: an agent that began to ask something else. */
+  /** Requests that match no protocol, for example from a newer version of an agent. */
   unknown: string[]
   close(): Promise<void>
 }
@@ -43,6 +43,12 @@ export async function startModel(): Promise<Model> {
   const unknown: string[] = []
   const server = createServer(async (request, response) => {
     const path = new URL(request.url ?? "/", "http://localhost").pathname
+    if (request.method === "GET" && path.endsWith("/models")) {
+      // Grok asks which models there are.
+      const models = { object: "list", data: [{ id: "scripted", object: "model", context_window: 128_000 }] }
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(models))
+      return
+    }
     const protocol = PROTOCOLS.find((one) => request.method === "POST" && one.path.test(path))
     const body = await bodyOf(request)
     if (!protocol || !body) {
@@ -80,7 +86,7 @@ function refusal(code: number) {
   return { type: "error", error: { type, code, message: `refused with ${code}` } }
 }
 
-/** What the tools answered since `prompt`, in the order of the calls, as the last request that holds it tells. */
+/** The tools' results since `prompt`, in the order of the calls, from the last request that contains it. */
 export function resultsSince(prompt: string, asked: Asked[]): string[] {
   const last = asked.findLast(({ turns }) => turns.some((turn) => isPrompt(turn, prompt)))
   if (!last) return []
@@ -92,7 +98,7 @@ function isPrompt({ role, text }: Turn, prompt: string): boolean {
   return role === "user" && text.includes(prompt)
 }
 
-/** A script that cannot go on with what a tool answered must not leave the agent waiting. */
+/** If a script fails on a tool's result, the agent gets the error as an answer, so that it does not wait. */
 function sayOrExcuse(asked: Asked, scripts: Script[]): Said {
   try {
     return sayTo(asked, scripts)
@@ -101,7 +107,7 @@ function sayOrExcuse(asked: Asked, scripts: Script[]): Said {
   }
 }
 
-/** Agents also ask for titles and summaries; they offer no tools then. */
+/** Agents offer no tools when they ask for a title or a summary. */
 function sayTo({ turns, offered }: Asked, scripts: Script[]): Said {
   if (offered.length === 0) return { text: TITLE }
   for (let i = turns.length - 1; i >= 0; i--) {
@@ -129,6 +135,6 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
     const body: unknown = JSON.parse(Buffer.concat(chunks).toString())
     return typeof body === "object" && body !== null ? (body as Record<string, unknown>) : undefined
   } catch {
-    return undefined // no JSON: a probe, or something that `unknown` then names
+    return undefined // not JSON: a probe, or a request that `unknown` will list
   }
 }

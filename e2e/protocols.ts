@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
 import type { Asked, OfferedTool, Said, Turn } from "./model.ts"
 
-// How the agents talk to their models: what a request says, and how an answer is streamed.
+// The protocols between the agents and their models: reading a request, and streaming an answer.
 
 type Body = Record<string, unknown>
 export type Protocol = {
@@ -10,6 +10,9 @@ export type Protocol = {
   read(body: Body): Asked
   write(response: ServerResponse, said: Said, body: Body): void
 }
+
+/** How full the context is, if the script does not say. */
+const USED_TOKENS = 100
 
 /** Claude Code. */
 const anthropicMessages: Protocol = {
@@ -26,8 +29,8 @@ const anthropicMessages: Protocol = {
     }),
     offered: objects(body.tools).map(({ name }) => ({ name: String(name) })),
   }),
-  write: (response, { text, call }, { model }) => {
-    const usage = { input_tokens: 100, output_tokens: 20 }
+  write: (response, { text, call, tokens = USED_TOKENS }, { model }) => {
+    const usage = { input_tokens: tokens, output_tokens: 20 }
     const send = eventStream(response)
     const event = (type: string, fields: object) => send({ type, ...fields }, type)
     event("message_start", {
@@ -60,17 +63,18 @@ const openaiResponses: Protocol = {
       const type = String(item.type)
       if (type.endsWith("_output")) turns.push({ role: "tool", text: textOf(item.output) })
       else if (item.role === "assistant" || item.role === undefined) {
-        // One answer is a run of items: a text and a call.
+        // Consecutive items, a text and a call, are one answer.
         if (turns.at(-1)?.role !== "assistant") turns.push({ role: "assistant", text: "" })
+        turns.at(-1)!.text += textOf(item.content)
       } else turns.push({ role: item.role === "user" ? "user" : "other", text: textOf(item.content) })
     }
     return {
       turns,
-      // Tools that a search for tools has found stand in its answer.
+      // The result of a tool search contains the tools that it found.
       offered: [body, ...objects(body.input)].flatMap(({ tools }) => objects(tools).flatMap(responsesTools)),
     }
   },
-  write: (response, { text, call }, { model }) => {
+  write: (response, { text, call, tokens = USED_TOKENS }, { model }) => {
     const output: object[] = []
     if (text !== undefined)
       output.push({
@@ -90,7 +94,7 @@ const openaiResponses: Protocol = {
       event("response.output_item.added", { output_index, item })
       event("response.output_item.done", { output_index, item })
     })
-    const usage = { input_tokens: 100, output_tokens: 20, total_tokens: 120 }
+    const usage = { input_tokens: tokens, output_tokens: 20, total_tokens: tokens + 20 }
     event("response.completed", { response: { ...whole, usage } })
     response.end()
   },
@@ -119,7 +123,7 @@ const openaiChat: Protocol = {
     })),
     offered: objects(body.tools).map((tool) => ({ name: String(asObject(tool.function).name) })),
   }),
-  write: (response, { text, call }, { model }) => {
+  write: (response, { text, call, tokens = USED_TOKENS }, { model }) => {
     const send = eventStream(response)
     const head = { id: newId("chatcmpl-"), object: "chat.completion.chunk", created: 0, model }
     const chunk = (delta: object, finish_reason: string | null = null) =>
@@ -130,13 +134,13 @@ const openaiChat: Protocol = {
       chunk({ tool_calls: [{ index: 0, id: newId("call_"), type: "function", function: asked }] })
     }
     chunk({}, call ? "tool_calls" : "stop")
-    send({ ...head, choices: [], usage: { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 } })
+    send({ ...head, choices: [], usage: { prompt_tokens: tokens, completion_tokens: 20, total_tokens: tokens + 20 } })
     send("[DONE]")
     response.end()
   },
 }
 
-/** Gemini CLI. It streams, but for its side questions. */
+/** Gemini CLI. It streams all answers except those to its side questions. */
 const gemini: Protocol = {
   path: /:(stream)?[gG]enerateContent$/,
   read: (body) => ({
@@ -152,13 +156,13 @@ const gemini: Protocol = {
       objects(tool.functionDeclarations).map(({ name }) => ({ name: String(name) })),
     ),
   }),
-  write: (response, { text, call }) => {
+  write: (response, { text, call, tokens = USED_TOKENS }) => {
     const parts: object[] = []
     if (text !== undefined) parts.push({ text })
     if (call) parts.push({ functionCall: { name: call.tool.name, args: call.input } })
     const answer = {
       candidates: [{ content: { role: "model", parts }, finishReason: "STOP", index: 0 }],
-      usageMetadata: { promptTokenCount: 100, candidatesTokenCount: 20, totalTokenCount: 120 },
+      usageMetadata: { promptTokenCount: tokens, candidatesTokenCount: 20, totalTokenCount: tokens + 20 },
     }
     if (response.req.url?.includes("stream")) {
       eventStream(response)(answer)

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline"
 type Hook = { key: string; command: string; currentHash: string; trustStatus: string }
 type Answer = { id?: number; result?: { data?: { hooks: Hook[] }[] }; error?: unknown }
 
-/** Says yes to Codex's question whether its hooks are trusted, as its terminal does: through its own server. */
+/** Trusts all hooks in Codex, through the same server that Codex's terminal interface uses. Returns the newly trusted ones. */
 export async function trustCodexHooks(command: string[], cwd: string, env: Record<string, string>): Promise<string[]> {
   const child = spawn(command[0]!, [...command.slice(1), "app-server"], { cwd, env, stdio: ["pipe", "pipe", "ignore"] })
   const waiting = new Map<number, (answer: Answer) => void>()

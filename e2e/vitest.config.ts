@@ -1,11 +1,11 @@
 import { defineConfig } from "vitest/config"
 
-/** A hook that is late says nothing, so these need the machine for themselves. */
-const ALONE = "hooks.test.ts"
+/** These tests need the machine to themselves, because a hook that is late prints nothing. */
+const ALONE = ["hooks.test.ts", "more-hooks.test.ts"]
 
 const common = {
   root: import.meta.dirname,
-  // A run of an agent is stopped by itself after three minutes; this only stands behind that.
+  // Each run of an agent has its own limit of three minutes, so this one is only a safeguard.
   testTimeout: 400_000,
   hookTimeout: 400_000,
   pool: "forks" as const,
@@ -18,17 +18,17 @@ export default defineConfig({
     reporters: ["verbose"],
     projects: [
       {
-        // An agent waits for its model, for dex and for itself half of the time.
+        // An agent is idle half of the time, so three run at once.
         test: {
           ...common,
           name: "agents",
           include: ["*.test.ts", "*.test.mjs"],
-          exclude: [ALONE],
+          exclude: ALONE,
           maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },
-      { test: { ...common, name: "hooks", include: [ALONE], maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      { test: { ...common, name: "hooks", include: ALONE, maxWorkers: 1, sequence: { groupOrder: 1 } } },
     ],
   },
 })

@@ -82,11 +82,23 @@ async function build(dir: string, claudeDir: string): Promise<void> {
   if (!report.complete || report.unreadable.length > 0) throw new Error(`not all was read: ${JSON.stringify(report)}`)
 }
 
-function writeTranscripts(claudeDir: string, chats: Chat[]): void {
-  const started = Date.UTC(2026, 0, 1)
+/** Where and when a chat took place, by its place in the list. */
+type Circumstances = { cwd: string; startedAt: number }
+
+const FIRST_START = Date.UTC(2026, 0, 1)
+
+export function writeTranscripts(
+  claudeDir: string,
+  chats: Chat[],
+  circumstancesOf: (chat: Chat, index: number) => Circumstances = ({ project }, index) => ({
+    cwd: projectPath(project),
+    startedAt: FIRST_START + index * 3_600_000,
+  }),
+): void {
   for (const [c, chat] of chats.entries()) {
     const folder = join(claudeDir, "projects", `-eval-${chat.project}`)
     mkdirSync(folder, { recursive: true })
+    const { cwd, startedAt } = circumstancesOf(chat, c)
     const sessionId = uuidOf(chat.id)
     let parentUuid: string | null = null
     const lines = chat.docs.map((doc, m) => {
@@ -95,11 +107,11 @@ function writeTranscripts(claudeDir: string, chats: Chat[]): void {
         parentUuid,
         isSidechain: false,
         userType: "external",
-        cwd: projectPath(chat.project),
+        cwd,
         sessionId,
         version: "2.1.0",
         uuid,
-        timestamp: new Date(started + c * 3_600_000 + m * 20_000).toISOString(),
+        timestamp: new Date(startedAt + m * 20_000).toISOString(),
       }
       parentUuid = uuid
       const record =
@@ -122,7 +134,8 @@ function namesOf(chats: Chat[]): Map<string, Chat> {
   return new Map(chats.map((chat) => [uuidOf(chat.id), chat]))
 }
 
-function uuidOf(name: string): string {
+/** The id that a chat's conversation gets, and the uuid of anything else with a name. */
+export function uuidOf(name: string): string {
   const hex = createHash("sha256").update(name).digest("hex")
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }

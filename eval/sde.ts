@@ -2,15 +2,18 @@ import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import { promisify } from "node:util"
+import { parseArgs, promisify } from "node:util"
 import { parseQuery } from "../src/search/query.ts"
 import { searchHistory } from "../src/search/search.ts"
 import { type EvalHome, openHome } from "./home.ts"
-import { Absent } from "./set.ts"
+import { measureHistory } from "./sde-history.ts"
+import { type HookFigures, measureHook } from "./sde-hook.ts"
+import { Absent, type Chat } from "./set.ts"
 import { type BugReport, sdeBench, taskOf } from "./sets/sde.ts"
 
 // Bug reports of sde-bench, used as queries unchanged: is the conversation that decided it in row 1, and is dex ever silent?
-//   npm run eval:sde
+// Then as prompts: what does the hook tell the agent, and does it name the deciding commit where there is no conversation?
+//   npm run eval:sde [-- --part search|hook|history]
 
 const DEX = fileURLToPath(new URL("../dist/dex.js", import.meta.url))
 /** Conversations of other tasks are removed from the answer, so more rows are requested than anyone would read. */
@@ -19,8 +22,47 @@ const ROWS = 40
 /** One query at a time. */
 type Ask = (report: string) => Promise<string[]>
 
+const { values } = parseArgs({ options: { part: { type: "string" } } })
+const isWanted = (part: string) => values.part === undefined || values.part === part
+
 try {
-  const { chats, reports } = sdeBench()
+  const { chats, reports, history, repository } = sdeBench()
+  if (isWanted("search")) await measureSearch(chats, reports)
+  if (isWanted("hook")) {
+    const own = await measureHook(chats, reports, "each")
+    const all = await measureHook(chats, reports, "one")
+    console.table({ "a history for each task": rowOf(own), "all tasks in one history": rowOf(all) })
+    warn([...own.failures, ...all.failures])
+  }
+  if (isWanted("history")) {
+    const unrelated = chats.filter(({ id }) => taskOf(id) === undefined)
+    const { failures, ...figures } = await measureHistory(unrelated, history, repository)
+    console.table({ "deciding commit named": figures })
+    warn(failures)
+  }
+} catch (error) {
+  if (!(error instanceof Absent)) throw error
+  console.error(`NOT RUN: ${error.message}. Get sde-bench, and set DEX_BENCH_DIR to the folder that contains it.`)
+  process.exitCode = 1
+}
+
+function rowOf({ reports, spoken, right, spoken_without, share, enough, told, marked, changed }: HookFigures) {
+  return {
+    spoken: `${spoken} of ${reports}`,
+    right: `${right} of ${reports}`,
+    "spoken without the conversation": `${spoken_without} of ${reports}`,
+    "policy's words": `${Math.round(share * 100)} %`,
+    "at least 60 %": `${enough} of ${reports}`,
+    "change told": `${told} of ${changed}`,
+    "by search": `${marked} of ${changed}`,
+  }
+}
+
+function warn(failures: string[]): void {
+  if (failures.length > 0) console.error(`${failures.length} hooks failed or were stopped: ${failures[0]}`)
+}
+
+async function measureSearch(chats: Chat[], reports: BugReport[]): Promise<void> {
   const home = await openHome({ name: "sde", unit: "conversation", chats, questions: [] })
   const decided = reports.filter(({ changedBy }) => changedBy === undefined)
   const changed = reports.filter(({ changedBy }) => changedBy !== undefined)
@@ -42,10 +84,6 @@ try {
   for (const report of decided) if (await isSilentWithout(home, report)) silent++
   console.log(`without the deciding conversation: silent ${silent} of ${decided.length}`)
   home.close()
-} catch (error) {
-  if (!(error instanceof Absent)) throw error
-  console.error(`NOT RUN: ${error.message}. Get sde-bench, and set DEX_BENCH_DIR to the folder that contains it.`)
-  process.exitCode = 1
 }
 
 function relevant({ task }: BugReport, chats: string[]): string[] {

@@ -46,8 +46,8 @@ try {
       typed = mistyped(word, random)
     const started = performance.now()
     const by =
-      (await correctWords({ store, index, hidden: [], few: FEW }, parseQuery(`the ${typed} here`)))?.replaced[0]?.by ??
-      []
+      (await correctWords({ store, index, hidden: [], maxMessages: FEW }, parseQuery(`the ${typed} here`)))?.replaced[0]
+        ?.by ?? []
     longest = Math.max(longest, performance.now() - started)
     tried++
     if (by[0] === word) first++
@@ -66,7 +66,7 @@ try {
       const asked = { query, by: "conversation" as const, limit: 20, offset: 0 }
       const exact = await searchHistory(store, index, asked)
       const forgiven =
-        exact.total <= FEW ? await correctWords({ store, index, hidden: [], few: FEW }, query) : undefined
+        exact.total <= FEW ? await correctWords({ store, index, hidden: [], maxMessages: FEW }, query) : undefined
       const found = forgiven ? await searchHistory(store, index, { ...asked, query: forgiven.query }) : exact
       prefixes++
       if (found.hits.length === 0) vanished++

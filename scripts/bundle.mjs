@@ -19,7 +19,8 @@ const HOT = [
   /^src\/tools\/show\/run-show\.ts$/,
   /^src\/tools\/(embedder|unread)\.ts$/,
   /^src\/cli\/print\/(keeping|list|search|show)\.ts$/,
-  /^src\/store\/(history\/sqlite-history|index\/search-index)\.ts$/,
+  /^src\/store\/(history\/sqlite-history|index\/search-index|knowledge\/topic-facts)\.ts$/,
+  /^src\/learn\/changes\.ts$/,
 ]
 /** The same for hooks, which have no time to look for another file. */
 const HOT_IN_HOOKS = [...HOT, /^src\/agents\/hooks\.ts$/, /^src\/serve\/hooks\/late\.ts$/]
@@ -61,6 +62,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
       "jsonc-parser": "jsonc-parser/lib/esm/main.js",
       // One package requires acorn, another imports it: one copy is enough.
       acorn: fileURLToPath(import.meta.resolve("acorn")),
+      "decode-named-character-reference": fileURLToPath(import.meta.resolve("./entities.mjs")),
     },
     // The database driver is CommonJS and loads Node's modules with `require`.
     banner: { js: "import{createRequire as dexRequire}from'node:module';const require=dexRequire(import.meta.url);" },
@@ -83,7 +85,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
   const first = await inOneFile({ dex: "src/cli/dex.ts" })
   const pieces = await inPieces({
     ...common,
-    plugins: [withoutLocales, ...plugins],
+    plugins: [withoutLocales, withoutAjv, ...plugins],
     splitting: true,
     chunkNames: "cold/[name]-[hash]",
     entryPoints: {
@@ -200,6 +202,20 @@ const withoutLocales = {
   name: "without-locales",
   setup(bundler) {
     bundler.onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({ contents: "export {}" }))
+  },
+}
+
+/**
+ * The MCP SDK brings a validator of JSON Schema, 215 kB, which checks only what a client answers to a question of the server. dex asks
+ * none, and checks its tools' inputs itself.
+ * @type {import("esbuild").Plugin}
+ */
+const withoutAjv = {
+  name: "without-ajv",
+  setup(bundler) {
+    bundler.onLoad({ filter: /[\\/]@modelcontextprotocol[\\/]server[\\/]dist[\\/]ajvProvider-[\w-]+\.mjs$/ }, () => ({
+      contents: `export class n { getValidator() { throw new Error("dex asks clients nothing") } }`,
+    }))
   },
 }
 

@@ -4,13 +4,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
+import { makeDemo } from "../demo/history.ts"
 import { widthOf } from "../src/render/terminal.ts"
-import { claudeSession } from "../test/support/home.ts"
 
-// docs/picker.svg: the picker as the built program draws it, on a terminal of tmux, over a few conversations made here.
+// docs/dex.svg: half a minute in a terminal of tmux, with the built program and the history of demo/. Something is found in the
+// picker and read, and a line is explained. A line that stays the same on several screens is drawn once.
 //   npm run picture
 
-const [COLUMNS, ROWS] = [104, 22]
+const [COLUMNS, ROWS] = [100, 26]
 const [CELL, LINE, MARGIN] = [8.4, 18, 14]
 const BACKGROUND = "#14161b"
 const PLAIN = "#d5d8df"
@@ -27,65 +28,132 @@ const COLOURS: Record<number, string> = {
 
 type Look = { colour: string; bold: boolean; dim: boolean; reverse: boolean }
 type Run = { text: string; look: Look }
+/** What the terminal showed, and for how many seconds the picture shows it. */
+type Screen = { lines: string[]; seconds: number }
 
 const home = mkdtempSync(join(tmpdir(), "dex-picture-"))
 try {
-  makeHome(home)
-  writeFileSync(
-    fileURLToPath(new URL("../docs/picker.svg", import.meta.url)),
-    svgOf(await picture(home, "refresh tok")),
-  )
+  const project = makeDemo(home)
+  makeCommand(home)
+  writeFileSync(fileURLToPath(new URL("../docs/dex.svg", import.meta.url)), svgOf(await filmed(home, project)))
 } finally {
-  rmSync(home, { recursive: true, force: true })
+  rmSync(home, { recursive: true, force: true, maxRetries: 5 })
 }
 
-/** The picker after these words were typed and ranked. */
-async function picture(dir: string, words: string): Promise<string> {
+/** `dex` for the shell, as it is when it is installed. */
+function makeCommand(dir: string): void {
   const dex = fileURLToPath(new URL("../dist/dex.js", import.meta.url))
-  const env = { HOME: dir, PATH: "/usr/bin:/bin", LANG: "C.UTF-8", TERM: "screen-256color", TZ: "UTC" }
-  const command = (...args: string[]) => [
-    "env",
-    "-i",
-    ...Object.entries(env).map((pair) => pair.join("=")),
-    process.execPath,
-    dex,
-    ...args,
-  ]
-  const [program, ...args] = command("sync")
-  execFileSync(program!, args, { stdio: "ignore" })
+  mkdirSync(join(dir, "bin"))
+  writeFileSync(join(dir, "bin/dex"), `#!/bin/sh\nexec '${process.execPath}' '${dex}' "$@"\n`)
+  chmodSync(join(dir, "bin/dex"), 0o755)
+  chmodSync(dir, 0o700)
+}
+
+async function filmed(dir: string, project: string): Promise<Screen[]> {
+  const variables = {
+    ...{ HOME: dir, PATH: `${dir}/bin:/usr/bin:/bin`, LANG: "C.UTF-8", TERM: "screen-256color", TZ: "UTC" },
+    PS1: "$ ",
+  }
+  const clean = ["env", "-i", ...Object.entries(variables).map((pair) => pair.join("="))]
+  execFileSync(clean[0]!, [...clean.slice(1), "dex", "sync"], { stdio: "ignore" })
+  // Learns now what the picture would otherwise wait for.
+  execFileSync(clean[0]!, [...clean.slice(1), "dex", "why", "src/tides.ts:9"], { cwd: project, stdio: "ignore" })
   const tmux = (...words: string[]) =>
     execFileSync("tmux", ["-S", join(dir, "tmux"), "-f", "/dev/null", ...words], { encoding: "utf8" })
-  tmux("new-session", "-d", "-x", `${COLUMNS}`, "-y", `${ROWS}`, "-c", join(dir, "code/api"), "--", ...command())
+  const shown = () => tmux("capture-pane", "-p")
+  const screens: Screen[] = []
+  const take = (seconds: number) => {
+    const lines = tmux("capture-pane", "-p", "-e").trimEnd().split("\n")
+    const last = screens.at(-1)
+    if (last?.lines.join("\n") === lines.join("\n")) last.seconds += seconds
+    else screens.push({ lines, seconds })
+  }
+  const type = async (words: string) => {
+    for (const letter of words) {
+      tmux("send-keys", "-l", "--", letter)
+      await pause(40)
+      take(0.09)
+    }
+    take(1)
+  }
+  const press = async (key: string, isThere: RegExp, seconds: number) => {
+    tmux("send-keys", key)
+    await until(() => isThere.test(shown()))
+    await pause(300) // what is drawn after the first part
+    take(seconds)
+  }
+  tmux("new-session", "-d", "-x", `${COLUMNS}`, "-y", `${ROWS}`, "-c", project, "--", ...clean, "bash", "--norc", "-i")
   try {
-    await until(() => tmux("capture-pane", "-p").includes("type to search"))
-    tmux("send-keys", "-l", "--", words)
-    await until(() => /\s\d+\s*$/m.test(tmux("capture-pane", "-p").split("\n")[0]!))
-    return tmux("capture-pane", "-p", "-e").trimEnd()
+    await until(() => shown().startsWith("$"))
+    take(1)
+    await type("dex")
+    await press("Enter", /type to search/, 3)
+    await type("high water")
+    await until(() => /\s\d+\s*$/m.test(shown().split("\n")[0]!))
+    await pause(300)
+    take(4)
+    await press("Down", /./, 1.5)
+    await press("Tab", /It fails as it did/, 5)
+    await press("q", /^❯ high water/, 1)
+    await press("Escape", /type to search/, 0.5)
+    await press("Escape", /\$\s*$/, 1)
+    tmux("send-keys", "C-l")
+    await type("dex why src/tides.ts:9")
+    await press("Enter", /Tests[\s\S]*\$\s*$/, 9)
+    return screens
   } finally {
     tmux("kill-server")
   }
 }
 
 async function until(isThere: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
+  for (let tries = 0; tries < 400; tries++) {
     if (isThere()) return
     await pause(50)
   }
-  throw new Error("the picker did not show what was waited for")
+  throw new Error("the terminal did not show what was waited for")
 }
 
-function svgOf(screen: string): string {
-  const lines = screen.split("\n")
+function svgOf(screens: Screen[]): string {
   const [width, height] = [COLUMNS * CELL + 2 * MARGIN, ROWS * LINE + 2 * MARGIN]
-  const texts = lines.flatMap((line, row) => lineTexts(line, MARGIN + (row + 1) * LINE - 5))
+  const ends: number[] = []
+  for (const { seconds } of screens) ends.push((ends.at(-1) ?? 0) + seconds)
+  const whole = ends.at(-1)!
+  const styles = new Map<string, string>()
+  const parts: string[] = []
+  for (let row = 0; row < ROWS; row++)
+    for (let from = 0, to = 0; from < screens.length; from = to) {
+      const line = screens[from]!.lines[row] ?? ""
+      for (to = from + 1; to < screens.length && (screens[to]!.lines[row] ?? "") === line; ) to++
+      const texts = lineTexts(line, MARGIN + (row + 1) * LINE - 5)
+      if (texts.length === 0) continue
+      const name = `s${from}-${to}`
+      styles.set(name, shownBetween(name, (100 * (ends[from - 1] ?? 0)) / whole, (100 * ends[to - 1]!) / whole, whole))
+      parts.push(`<g class="${name}${to === screens.length ? " last" : ""}">${texts.join("")}</g>`)
+    }
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="The picker of dex: conversations that match the typed words, with a preview of the first">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="dex in a terminal: a conversation is found and read in the picker, and dex why says who asked for a line, what was decided and which tests ran">`,
+    "<style>g g{visibility:hidden}",
+    ...styles.values(),
+    // Without motion, the last screen.
+    "@media(prefers-reduced-motion:reduce){g g{animation:none!important}g .last{visibility:visible}}",
+    "</style>",
     `<rect width="100%" height="100%" rx="8" fill="${BACKGROUND}"/>`,
     `<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14">`,
-    ...texts,
+    ...parts,
     "</g></svg>",
     "",
   ].join("\n")
+}
+
+/** Shows the class between two percentages of the film. */
+function shownBetween(name: string, from: number, to: number, seconds: number): string {
+  const at = (percent: number) => `${percent.toFixed(2)}%`
+  const frames =
+    (from === 0 ? "" : `0%{visibility:hidden}`) +
+    `${at(from)}{visibility:visible}` +
+    (to >= 100 ? "" : `${at(to)}{visibility:hidden}`)
+  return `@keyframes ${name}{${frames}}.${name}{animation:${name} ${seconds.toFixed(2)}s step-end infinite}`
 }
 
 function lineTexts(line: string, y: number): string[] {
@@ -143,58 +211,4 @@ function changed(look: Look, code: number): Look {
 
 function escaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
-}
-
-function makeHome(dir: string): void {
-  const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000 - 3_600_000).toISOString()
-  const [api, web, cli] = ["api", "web", "cli"].map((name) => join(dir, "code", name))
-  for (const folder of [api!, web!, cli!]) mkdirSync(folder, { recursive: true })
-  const talk = (n: number, cwd: string, days: number, title: string, user: string, assistant: string) =>
-    claudeSession(dir, {
-      id: "11111111-1111-4111-8111-111111111111".replaceAll("1", `${n}`),
-      cwd,
-      start: daysAgo(days),
-      title,
-      turns: [
-        { user },
-        { assistant },
-        { tool: { name: "Edit", input: { file_path: join(cwd, "src/token.ts") }, output: "ok" } },
-        { tool: { name: "Bash", input: { command: "npm test" }, output: "Tests 41 passed" } },
-        { user: "Can we test that?" },
-        { assistant: "Yes: two refreshes at once, and both must end with the same session." },
-      ],
-    })
-  talk(
-    1,
-    api!,
-    2,
-    "Refresh token race",
-    "Why do two tabs log each other out?",
-    "The refresh token is rotated, so the second request presents a used one.",
-  )
-  talk(
-    2,
-    cli!,
-    4,
-    "Store tokens in the keychain",
-    "Where does the CLI keep its refresh token?",
-    "In a file; the keychain is safer. I moved the refresh token there.",
-  )
-  talk(
-    3,
-    web!,
-    9,
-    "OAuth callback loops",
-    "The callback redirects to itself",
-    "Its state parameter was dropped, so every refresh of the token failed.",
-  )
-  talk(
-    4,
-    api!,
-    12,
-    "Retry failed webhooks",
-    "Webhooks are lost when the receiver is down",
-    "They are retried for a day now. A refresh of the signing token does not lose them.",
-  )
-  chmodSync(dir, 0o700)
 }

@@ -13,6 +13,7 @@ const CAMPAIGNS = {
     env: { DEX_HISTORIES: "50000", DEX_SEED: String(Date.now() % 2 ** 31) },
   },
   fuzz: { file: "test/torture/fuzz.test.ts", env: { DEX_FUZZ: "10000" } },
+  commits: { file: "test/torture/many-commits.test.ts", env: { DEX_COMMITS: "1000000" } },
   processes: { file: "test/torture/processes.test.ts", env: { DEX_ROUNDS: "50" } },
   queries: {
     file: "test/search/search.test.ts",

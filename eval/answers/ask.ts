@@ -48,10 +48,10 @@ function judged({ id, half, sentences, facts, isDocumented }: LabelledQuestion, 
   return {
     id,
     half,
-    isAnswerable: sentences.length > 0,
+    isAnswerable: sentences.length > 0 || facts.length > 0,
     isDocumented,
     hasSentence,
-    isRight: hasSentence || namesEvery(read, facts),
+    isRight: hasSentence || namesOneOf(read, facts),
     isNotFound,
     confidence: answer.confidence,
     probability: answer.probability,
@@ -67,7 +67,7 @@ export function wordsRead(answer: string): string[] {
 
 export const holdsOneOf = (read: string[], sentences: string[]) =>
   sentences.some((sentence) => holdsWords(read, wordsIn(sentence)))
-export const namesEvery = (read: string[], facts: string[]) => facts.length > 0 && namesAll(read, facts)
+export const namesOneOf = (read: string[], facts: string[][]) => facts.some((all) => namesAll(read, all))
 
 export type AskFigures = ReturnType<typeof askFigures>
 
@@ -96,10 +96,10 @@ export function askFigures(asked: Asked[], half: Half) {
   }
 }
 
-const scoreOf = ({ isNotFound, probability }: Asked) => (isNotFound ? 0 : probability)
+export const scoreOf = ({ isNotFound, probability }: Asked) => (isNotFound ? 0 : probability)
 
 /** How often a value of the first list is above one of the second, in percent; a tie counts half. */
-function area(above: number[], below: number[]): number {
+export function area(above: number[], below: number[]): number {
   let won = 0
   for (const a of above) for (const b of below) won += a > b ? 1 : a === b ? 0.5 : 0
   return (100 * won) / (above.length * below.length)

@@ -3,17 +3,19 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { CACHE_DIR } from "../home.ts"
+import { layOutSample, type Place } from "./decisions-home.ts"
 import type { Project } from "./project.ts"
 
-/** A built dex, of any version, with the genuine conversations in its history. */
+/** A built dex, of any version, with the genuine conversations, and perhaps other agents' recordings, in its history. */
 export type BuiltDex = { json<T>(args: string[]): Promise<T> }
 
 /** Finding nothing is an answer too. */
 const NOTHING_FOUND = 1
 
-export function builtDex(root: string, name: string, { clone, claude }: Project): BuiltDex {
+export function builtDex(root: string, name: string, { clone, claude }: Project, recordings: Place[] = []): BuiltDex {
   const home = join(CACHE_DIR, `answers-${name}`)
   mkdirSync(home, { recursive: true })
+  for (const recording of recordings) layOutSample(home, recording)
   const { DEX_HOME: _, ...env } = process.env
   const options = {
     cwd: clone,

@@ -33,9 +33,9 @@ export type DecisionsHome = {
 export async function openDecisionsHome(places: Place[]): Promise<DecisionsHome> {
   const dir = join(tmpdir(), `dex-decisions-${process.pid}`)
   rmSync(dir, { recursive: true, force: true })
-  if (!existsSync(CLONES)) throw new Absent(`${CLONES} is not there`)
+  if (places.some(({ repo }) => repo !== undefined) && !existsSync(CLONES)) throw new Absent(`${CLONES} is not there`)
   for (const place of places) {
-    if (place.repo === undefined) layOut(dir, place)
+    if (place.repo === undefined) layOutSample(dir, place)
     else writeChat(dir, place, turnsIn(textOf(place), place.conversation))
   }
   const home = join(dir, ".dex")
@@ -72,7 +72,8 @@ const FOLDERS: [sample: RegExp, folder: string][] = [
   [/^samples\/gemini-cli\/.*\.json$/, ".gemini/tmp/sample/chats"],
 ]
 
-function layOut(home: string, { file, conversation }: Place): void {
+/** Puts a sample where its agent keeps its sessions. */
+export function layOutSample(home: string, { file, conversation }: Place): void {
   const [, folder] = FOLDERS.find(([sample]) => sample.test(file)) ?? []
   const from = join(SHARED, file)
   if (folder === undefined || !existsSync(from)) return

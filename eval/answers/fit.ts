@@ -1,24 +1,22 @@
 import { join } from "node:path"
-import { FEATURES } from "../../src/answers/answering.ts"
+import { FEATURES, type WeightedQuestion } from "../../src/answers/answering.ts"
 import { type AnswerEvidence, evidenceOf, probabilityOf } from "../../src/answers/ask.run.ts"
 import { answerCandidates } from "../../src/answers/candidates.ts"
-import {
-  type AnswerStatement,
-  type AnswerWeights,
-  chooseStatements,
-  quotedText,
-  rankStatements,
-  scoreOf,
-} from "../../src/answers/extract.ts"
+import { type AnswerWeights, chooseBlocks, quotedText, rankStatements, scoreOf } from "../../src/answers/extract.ts"
 import { createPassages } from "../../src/answers/passages.ts"
 import { createDex } from "../../src/app/dex.ts"
 import { CACHE_DIR } from "../home.ts"
-import { holdsOneOf, namesEvery, wordsRead } from "./ask.ts"
+import { holdsOneOf, namesOneOf, wordsRead } from "./ask.ts"
 import { holdsWords, type LabelledQuestion, wordsIn } from "./labels.ts"
 import type { Project } from "./project.ts"
 
 /** A question with every statement that may answer it, and which of them do. */
-export type Case = { question: LabelledQuestion; ranked: AnswerStatement[]; answers: boolean[] }
+export type Case = {
+  question: LabelledQuestion
+  weighted: WeightedQuestion
+  ranked: ReturnType<typeof rankStatements>
+  answers: boolean[]
+}
 
 /** Few labels should change a weight only a little. */
 const PENALTY = 0.02
@@ -33,7 +31,8 @@ export async function casesOf(project: Project, questions: LabelledQuestion[]): 
     const { question, candidates } = await answerCandidates(dex, one.question, { among: "all" }, createPassages())
     const ranked = rankStatements(question, candidates)
     const gold = one.sentences.map(wordsIn)
-    cases.push({ question: one, ranked, answers: ranked.map((statement) => isOneOf(quotedText(statement), gold)) })
+    const answers = ranked.map((statement) => isOneOf(quotedText(statement), gold))
+    cases.push({ question: one, weighted: question, ranked, answers })
   }
   dex.close()
   return cases
@@ -89,11 +88,14 @@ export async function fitted(project: Project, questions: LabelledQuestion[]) {
     questions.filter(({ half }) => half === "build"),
   )
   const weights = fittedWeights(cases)
-  const judged = cases.map(({ question: { id, sentences, facts }, ranked }) => {
+  const judged = cases.map(({ question: { id, sentences, facts }, weighted, ranked }) => {
     const again = ranked.map((one) => ({ ...one, score: scoreOf(one.features, weights) }))
-    const shown = chooseStatements(again.sort((a, b) => b.score - a.score))
+    const shown = chooseBlocks(
+      weighted,
+      again.sort((a, b) => b.score - a.score),
+    )
     const read = wordsRead(shown.map(quotedText).join(" "))
-    const isRight = holdsOneOf(read, sentences) || namesEvery(read, facts)
+    const isRight = holdsOneOf(read, sentences) || namesOneOf(read, facts)
     return { id, isAnswerable: sentences.length > 0, evidence: evidenceOf(shown), isRight }
   })
   const confidence = fittedConfidence(judged)
@@ -111,19 +113,18 @@ export async function fitted(project: Project, questions: LabelledQuestion[]) {
 
 type Evidence = { evidence: AnswerEvidence; isRight: boolean }
 
-/** A logistic regression with a little shrinkage: four numbers, some hundred questions. */
+/** A logistic regression with a little shrinkage: two numbers, some hundred questions. */
 export function fittedConfidence(cases: Evidence[]) {
-  const names = ["own", "introduced", "passage"] as const
-  const weights = { base: 0, own: 0, introduced: 0, passage: 0 }
+  const weights = { base: 0, covered: 0 }
   for (let round = 0; round < 20_000; round++) {
-    const slope = { base: 0, own: 0, introduced: 0, passage: 0 }
+    const slope = { base: 0, covered: 0 }
     for (const { evidence, isRight } of cases) {
       const error = probabilityOf(evidence, weights) - (isRight ? 1 : 0)
       slope.base += error
-      for (const name of names) slope[name] += error * evidence[name]
+      slope.covered += error * evidence.covered
     }
     weights.base -= (0.5 * slope.base) / cases.length
-    for (const name of names) weights[name] -= 0.5 * (slope[name] / cases.length + 0.002 * weights[name])
+    weights.covered -= 0.5 * (slope.covered / cases.length + 0.002 * weights.covered)
   }
   return weights
 }

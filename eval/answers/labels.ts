@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseRef } from "../../src/core/ref.ts"
+import type { HistoryReader } from "../../src/store/history/store.ts"
 import { plain, sentenceHash, sentencesOf } from "../decisions/sentences.ts"
 import { openGenuineHome } from "../genuine-home.ts"
 import type { Project } from "./project.ts"
@@ -13,21 +14,18 @@ export type LabelledQuestion = {
   id: string
   half: Half
   question: string
-  /** Complete sentences, lines or commands: any of them answers. Empty if nothing answers. */
+  /** Complete sentences, lines or commands: any of them answers. */
   sentences: string[]
-  /** The facts in a right answer, as hashes of phrases. */
-  facts: string[]
+  /** The facts in a right answer, as hashes of phrases: all those of any list. Nothing answers if there are neither these nor sentences. */
+  facts: string[][]
   /** The sentences are in the project's documents. */
   isDocumented: boolean
 }
 
-type Written = {
-  id: string
-  half: Half
-  question: string
-  answers?: { ref?: string; document?: string; sentence: string; older?: boolean }[]
-  facts?: string[]
-}
+/** Where a labelled sentence is. An `older` one was overtaken; a `part` answers only together with others. */
+export type LabelledSentence = { ref?: string; document?: string; sentence: string; older?: boolean; part?: boolean }
+
+type Written = { id: string; half: Half; question: string; answers?: LabelledSentence[]; facts?: string[] }
 
 export const linesOf = <T>(name: string): T[] =>
   readFileSync(new URL(name, import.meta.url), "utf8")
@@ -37,30 +35,37 @@ export const linesOf = <T>(name: string): T[] =>
 
 export async function labelledQuestions(project: Project): Promise<LabelledQuestion[]> {
   const home = await openGenuineHome()
-  const textOf = async ({ ref, document, sentence }: { ref?: string; document?: string; sentence: string }) => {
-    const all = ref === undefined ? documentLines(join(project.clone, document!)) : await said(home.store, ref)
-    const text = all.find((one) => sentenceHash(one) === sentence)
-    if (text === undefined) throw new Error(`${ref ?? document} does not hold what was labelled`)
-    return project.mapped(text)
-  }
   const labelled: LabelledQuestion[] = []
-  for (const { id, half, question, answers = [], facts = [] } of linesOf<Written>("questions.jsonl")) {
-    // A superseded answer no longer counts.
-    const standing = answers.filter(({ older }) => !older)
+  for (const { id, half, question, answers = [], facts = [] } of linesOf<Written>("questions.jsonl"))
     labelled.push({
       id,
       half,
       question,
-      sentences: await Promise.all(standing.map(textOf)),
-      facts,
+      sentences: await sentencesThatAnswer(answers, project, home.store),
+      facts: facts.length === 0 ? [] : [facts],
       isDocumented: answers.every(({ ref }) => ref === undefined),
     })
-  }
   home.close()
   return labelled
 }
 
-async function said(store: Awaited<ReturnType<typeof openGenuineHome>>["store"], ref: string): Promise<string[]> {
+/** Finds the labelled sentences that answer by themselves and still stand. Throws if one of the labels points to nothing. */
+export async function sentencesThatAnswer(
+  labels: LabelledSentence[],
+  project: Project,
+  store: HistoryReader,
+): Promise<string[]> {
+  const found: string[] = []
+  for (const { ref, document, sentence, older, part } of labels) {
+    const all = ref === undefined ? documentLines(join(project.clone, document!)) : await said(store, ref)
+    const text = all.find((one) => sentenceHash(one) === sentence)
+    if (text === undefined) throw new Error(`${ref ?? document} does not hold what was labelled`)
+    if (!older && !part) found.push(project.mapped(text))
+  }
+  return found
+}
+
+async function said(store: HistoryReader, ref: string): Promise<string[]> {
   const { source, prefix, number } = parseRef(ref)!
   const [message] = await store.messages({ source: source!, id: prefix }, [number!])
   if (!message) return []

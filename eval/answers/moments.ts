@@ -3,14 +3,20 @@ import { join } from "node:path"
 import { DAY_MS } from "../../src/core/dates.ts"
 import { parseCompleteRef } from "../../src/core/ref.ts"
 import type { Item, Moment } from "../../src/core/suggestion.ts"
-import { pathBelow } from "../../src/learn/paths.ts"
+import { pathBelow, placeOf } from "../../src/learn/paths.ts"
 import type { HistoryReader, StoredMessage } from "../../src/store/history/store.ts"
+import type { Session } from "../../src/suggest/finders/finder.ts"
+import { recall } from "../../src/suggest/recall/find.ts"
+import { recalledCandidate } from "../../src/suggest/recall/recall.ts"
 import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS, relevanceOf } from "../../src/suggest/relevance.ts"
-import type { Session } from "../../src/suggest/session.ts"
 import { candidatesFor, MAX_ITEMS, suggestItems } from "../../src/suggest/suggest.ts"
+import { identifiedPlace } from "../blame/places.ts"
 import { sentenceHash } from "../decisions/sentences.ts"
 import { openGenuineHome } from "../genuine-home.ts"
+import { openHome } from "../home.ts"
+import { genuineCorpus } from "../sets/corpus.ts"
 import { inTime, type Told } from "../suggest/replay.ts"
+import { judgePrompt, type PromptLabel, type PromptResult } from "./prompts.ts"
 
 // At each labelled moment, what would be suggested from what was known before its conversation began?
 //
@@ -31,7 +37,7 @@ export type Label = {
   kind: "prompt" | "error" | "file"
   input: { path?: string; prompt?: string; error?: string; line?: string }
   helpful: { ref: string }[]
-}
+} & Partial<Pick<PromptLabel, "verdict" | "related">>
 
 export type MomentFigures = {
   moments: number
@@ -55,12 +61,14 @@ export type MomentFigures = {
 /** The suggestions pushed at one moment, for people who read the failures in the half for building. */
 export type MomentResult = { label: Label; items: Item[]; helpful: boolean[]; known: boolean; helped: boolean }
 
+/** The figures of the moments that were chosen to be of all kinds, each in the project as its developer's folder. */
 export async function measureMoments(): Promise<{
   build: MomentFigures
   held: MomentFigures
   results: MomentResult[]
 }> {
-  const labels = Map.groupBy(labelsIn("moments.jsonl"), ({ at }) => refOf(at).id)
+  const moments = labelsIn("moments.jsonl").filter(({ verdict }) => verdict === undefined)
+  const labels = Map.groupBy(moments, ({ at }) => refOf(at).id)
   const home = await openGenuineHome()
   const figures = { build: noFigures(), held: noFigures() }
   const results: MomentResult[] = []
@@ -69,7 +77,7 @@ export async function measureMoments(): Promise<{
     for (const label of labels.get(one.row.ref.id) ?? []) {
       const [moment, session] = momentAt(one, label)
       const sources = { knowledge }
-      const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, most: MAX_ITEMS }
+      const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, maxItems: MAX_ITEMS }
       const items = suggestItems(sources, moment, session, options)
       const helpful = await Promise.all(items.map((item) => isHelpful(item, label, edits)))
       const known = await isKnown(home.store, one, label)
@@ -81,6 +89,41 @@ export async function measureMoments(): Promise<{
   }
   home.close()
   return { ...figures, results }
+}
+
+/**
+ * The prompts drawn from all prompts, asked of somebody who has a clone of the repository: all conversations about it are then in
+ * one project.
+ */
+export async function measurePrompts(): Promise<{ prompts: PromptResult[]; results: MomentResult[] }> {
+  const labels = Map.groupBy(labelsIn("moments.jsonl"), ({ at }) => refOf(at).id)
+  const home = await openHome({
+    name: "prompts",
+    unit: "conversation",
+    chats: { transcripts: genuineCorpus() },
+    questions: [],
+  })
+  await identifiedPlace(home, "clone")
+  const results: MomentResult[] = []
+  const prompts: PromptResult[] = []
+  const edits = editsNear(home.store)
+  for await (const { one, knowledge } of inTime(home.store, join(home.dir, "prompts-knowledge.db"))) {
+    for (const label of labels.get(one.row.ref.id) ?? []) {
+      const { half, verdict, related = [] } = label
+      if (verdict === undefined) continue
+      const [moment, session] = momentAt(one, label)
+      const row = await home.store.conversation(one.row.ref)
+      const recalled = recall(knowledge, moment, placeOf(row!))
+      const sources = { knowledge, recalled: recalled && (await recalledCandidate(home.store, recalled, moment)) }
+      const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, maxItems: MAX_ITEMS }
+      const items = suggestItems(sources, moment, session, options)
+      const helpful = await Promise.all(items.map((item) => isHelpful(item, label, edits)))
+      results.push({ label, items, helpful, known: true, helped: helpful.includes(true) })
+      prompts.push(await judgePrompt(home.store, half, { ...label, verdict, related }, items, helpful))
+    }
+  }
+  home.close()
+  return { prompts, results }
 }
 
 export function labelsIn(file: string): Label[] {

@@ -68,7 +68,7 @@ function changedSentences(written: Written[], cited: Map<string, Passage[]>): { 
   const drawn = <T>(list: T[]): T => list[Math.floor(random() * list.length)]!
   const pool = Map.groupBy(
     written.flatMap(({ sentence }) =>
-      findSpecifics(sentence).map(({ wanted }) => ({ wanted, kind: kindOf(wanted, sentence) })),
+      findSpecifics(sentence).map(({ literal }) => ({ literal, kind: kindOf(literal, sentence) })),
     ),
     ({ kind }) => kind,
   )
@@ -77,18 +77,18 @@ function changedSentences(written: Written[], cited: Map<string, Passage[]>): { 
     const { id, sentence } = drawn(written)
     const specific = drawn(findSpecifics(sentence))
     if (specific === undefined) continue
-    const { wanted } = drawn(pool.get(kindOf(specific.wanted, sentence))!)
+    const { literal } = drawn(pool.get(kindOf(specific.literal, sentence))!)
     const texts = cited.get(id)!.map(({ text, title, ref }) => `${text} ${title} ${ref}`.toLowerCase())
-    if (texts.some((text) => text.includes(wanted.toLowerCase().replace(/s$/, "")))) continue
-    changed.push({ id, sentence: sentence.replace(specific.wanted, () => wanted) })
+    if (texts.some((text) => text.includes(literal.toLowerCase().replace(/s$/, "")))) continue
+    changed.push({ id, sentence: sentence.replace(specific.literal, () => literal) })
   }
   return changed
 }
 
-function kindOf(wanted: string, sentence: string): string {
-  const isCode = sentence.includes(`\`${wanted}`) || sentence.includes(`\n${wanted}`)
-  if (/^[\d.,:-]+\w{0,2}$/.test(wanted)) return "number"
-  if (/^[{}()[\];,]*$/.test(wanted)) return "brackets"
-  if (wanted.includes("/") && !wanted.includes(" ")) return "path"
-  return isCode ? (wanted.includes(" ") ? "command" : "code") : "name"
+function kindOf(literal: string, sentence: string): string {
+  const isCode = sentence.includes(`\`${literal}`) || sentence.includes(`\n${literal}`)
+  if (/^[\d.,:-]+\w{0,2}$/.test(literal)) return "number"
+  if (/^[{}()[\];,]*$/.test(literal)) return "brackets"
+  if (literal.includes("/") && !literal.includes(" ")) return "path"
+  return isCode ? (literal.includes(" ") ? "command" : "code") : "name"
 }

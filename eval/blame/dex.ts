@@ -27,7 +27,7 @@ export async function factsOf(store: HistoryReader, dir: string, project: string
  * dex's own answers. Conversations know their commits by the hashes that git printed there; `hashOf` maps these to the ones here.
  */
 export function dexAnswers(facts: BlameFacts, hashOf: ((told: string) => string | undefined) | undefined): Answerer {
-  const ran = facts.ran.flatMap((one) => {
+  const commitRuns = facts.commitRuns.flatMap((one) => {
     const hash = hashOf?.(one.hash)
     return hash === undefined ? [] : [{ ...one, hash }]
   })
@@ -35,7 +35,7 @@ export function dexAnswers(facts: BlameFacts, hashOf: ((told: string) => string 
     const diffs = await diffsOf(folder, asked)
     return asked.map(({ hash, without }) => {
       const commit = diffs.get(hash)!
-      const { ranked, attributed, files } = attributeCommit(commit, withoutThese({ ...facts, ran }, without))
+      const { ranked, attributed, files } = attributeCommit(commit, withoutThese({ ...facts, commitRuns }, without))
       return {
         ranked: ranked.map(({ worker }) => worker.ref.id),
         ...(attributed && { told: attributed.worker.ref.id }),
@@ -67,7 +67,7 @@ function withoutThese(facts: BlameFacts, ids: Set<string>): BlameFacts {
   return {
     workers: facts.workers.filter((worker) => isKept({ worker })),
     editsOf: (path, until) => facts.editsOf(path, until).filter(isKept),
-    ran: facts.ran.filter(isKept),
+    commitRuns: facts.commitRuns.filter(isKept),
   }
 }
 
@@ -86,7 +86,7 @@ export async function fittedWeights(facts: BlameFacts, worlds: World[], linesOf:
     for (const asked of own) {
       const commit = diffs.get(asked.hash)!
       const gold = new Set(asked.of.flatMap(({ conversations }) => conversations))
-      const known = { ...facts, ran: [] }
+      const known = { ...facts, commitRuns: [] }
       for (const isOut of [false, true]) {
         const found = evidenceFor(commit, isOut ? withoutThese(known, gold) : known)
         ;(isOut ? out : there).push(...candidateRows(found.candidates, isOut ? new Set() : gold))

@@ -2,21 +2,26 @@ import { parseArgs } from "node:util"
 import { genuineProject } from "../answers/project.ts"
 import { openHome } from "../home.ts"
 import { Absent } from "../set.ts"
+import { genuineCorpus } from "../sets/corpus.ts"
 import type { Answerer } from "./answer.ts"
 import { exactMatch } from "./baseline.ts"
 import { dexAnswers, factsOf, fittedWeights } from "./dex.ts"
 import { goldCommits } from "./gold.ts"
 import { type Figures, linesOfGold, measure, type Share } from "./measure.ts"
+import { identifiedPlace } from "./places.ts"
 import { worlds } from "./worlds.ts"
 
 // Which conversation wrote a line, and made a commit? Compared with links that the project itself recorded.
-//   npm run eval:blame -- [--half early|late] [--world NAME] [--json] [--fit]
+//   npm run eval:blame -- [--half early|late] [--world NAME] [--place clone|renamed|worktree|shallow|two] [--json] [--fit]
+// With --place, the conversations stay in the folders in which they took place, none of which exists here, and dex has to find out
+// itself that the repository in this place is theirs.
 // The earlier half is for building, the later one only for measuring.
 
 const { values } = parseArgs({
   options: {
     half: { type: "string", default: "late" },
     world: { type: "string" },
+    place: { type: "string" },
     json: { type: "boolean" },
     fit: { type: "boolean" },
   },
@@ -25,9 +30,11 @@ const { values } = parseArgs({
 try {
   const half = values.half === "early" ? "early" : "late"
   const gold = goldCommits()
-  const { claude, clone } = genuineProject()
-  const home = await openHome({ name: "blame", unit: "conversation", chats: { transcripts: claude }, questions: [] })
-  const facts = await factsOf(home.store, home.dir, clone)
+  const { claude, clone } = values.place === undefined ? genuineProject() : { claude: genuineCorpus(), clone: "" }
+  const name = values.place === undefined ? "blame" : `blame-${values.place}`
+  const home = await openHome({ name, unit: "conversation", chats: { transcripts: claude }, questions: [] })
+  const project = values.place === undefined ? clone : await identifiedPlace(home, values.place)
+  const facts = await factsOf(home.store, home.dir, project)
   const all = worlds(gold)
   const linesOf = await linesOfGold(all[0]!.folder, gold)
   if (values.fit) {

@@ -2,8 +2,8 @@ import { existsSync } from "node:fs"
 import { dexHome } from "../../src/config/home.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
+import { NEW_SESSION } from "../../src/suggest/finders/finder.ts"
 import { RELEVANCE_WEIGHTS } from "../../src/suggest/relevance.ts"
-import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
 
 /** Repeats every moment at which something was suggested on this machine. A used item that is no longer found is a regression. */
@@ -19,7 +19,7 @@ export function replayKept(): string {
     const now = suggestItems({ knowledge }, moment, NEW_SESSION, {
       weights: RELEVANCE_WEIGHTS,
       floor: 0,
-      most: Number.POSITIVE_INFINITY,
+      maxItems: Number.POSITIVE_INFINITY,
     })
     const keys = new Set(now.map(({ key }) => key))
     for (const { key, title, status } of items) {

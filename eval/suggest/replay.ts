@@ -8,7 +8,7 @@ import { learnConversation } from "../../src/learn/learn.ts"
 import { fileNameOf, pathBelow } from "../../src/learn/paths.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import type { Session } from "../../src/suggest/session.ts"
+import type { Session } from "../../src/suggest/finders/finder.ts"
 import { candidatesFor } from "../../src/suggest/suggest.ts"
 
 // Goes through conversations in chronological order. At each edit and each failed command it determines what would be suggested

@@ -17,7 +17,7 @@ const { metafile } = await build({
   // Threads are looked up next to the file that starts them, so everything is in one folder.
   entryPoints: {
     "dex-hub": "hub/src/main.ts",
-    thread: "hub/src/shards/thread.ts",
+    thread: "hub/src/search/thread.ts",
     "check-thread": "hub/src/push/check-thread.ts",
   },
   chunkNames: "[name]-[hash]",
@@ -50,7 +50,7 @@ writeFileSync(join(outdir, "package.json"), `${JSON.stringify({ type: "module" }
 const bytes = Object.values(metafile.outputs).reduce((sum, output) => sum + output.bytes, 0)
 console.log(`${outdir}: ${Object.keys(metafile.outputs).length} files, ${(bytes / 1024).toFixed(0)} kB`)
 
-/** SQLite's native part, which opens the search shards, for every Linux and for this machine. */
+/** SQLite's native part, which opens the search index, for every Linux and for this machine. */
 function copyDriver() {
   const from = dirname(fileURLToPath(import.meta.resolve("better-sqlite3/package.json")))
   const to = join(outdir, "node_modules/better-sqlite3")

@@ -10,37 +10,38 @@ import { groupCommands } from "./commands/groups.ts"
 import { keepingCommands } from "./commands/keeping.ts"
 import { peopleCommands } from "./commands/people.ts"
 import { projectCommands } from "./commands/projects.ts"
-import { shardCommands } from "./commands/shards.ts"
 import { createHubApp } from "./http/app.ts"
 import { createMetricsApp } from "./http/metrics.ts"
-import { nodeRoutes } from "./http/nodes.ts"
 import { serveApp } from "./http/serve.ts"
 import { createKeyRemover } from "./jobs/forget-keys.ts"
 import { scanByNewerRules } from "./jobs/scan-again.ts"
 import { createMetrics } from "./metrics.ts"
 import { openChecker } from "./push/checker.ts"
 import { watchReadiness } from "./ready.ts"
-import { keysFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
-import { openShards } from "./shards/pool.ts"
+import { openSearch } from "./search/pool.ts"
+import { keysFrom, outdatedSettings, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
 import { databaseUnavailable, openDatabase } from "./store/connection.ts"
 import { rewriteForgottenKeys } from "./store/forgotten-keys.ts"
 import { migrate } from "./store/migrate.ts"
 
 const VERSION = hub.version
-/** How long a stop waits for jobs and shards after the last request has ended, in milliseconds. */
+/** How long a stop waits for jobs and the index after the last request has ended, in milliseconds. */
 const STOP_TIMEOUT_MS = 10_000
 
 const HELP = `dex-hub: a team's memory on PostgreSQL
 
   dex-hub migrate                         makes or updates the tables
   dex-hub serve                           answers on DEX_HUB_HOST:DEX_HUB_PORT (127.0.0.1:8787)
-  dex-hub check                           checks settings, database and shards, and says how to fix problems
+  dex-hub check                           checks settings, database and search index, and says how to fix problems
   dex-hub recount                         counts messages again if \`dex-hub check\` says that a count is wrong
-  dex-hub shard list                      prints search shards and the nodes that have them, one JSON object a line
-  dex-hub shard move TENANT/SHARD NODE    gives a shard to another node, once that has built it
+  dex-hub reindex                         indexes what differs in OpenSearch again if \`dex-hub check\` says so
   dex-hub forget-keys                     removes the keys of deleted conversations from PostgreSQL's files now
   dex-hub tenant add NAME                 adds a company or team
   dex-hub tenant quota NAME SIZE|none     sets how much it may store, uncompressed: 50GB
+  dex-hub tenant search NAME opensearch|files
+                                          sets where its words are indexed: in OpenSearch, or in the files of each hub
+  dex-hub tenant search NAME disk-gone NODE
+                                          says that a node's disk was destroyed: receipts no longer wait for it
   dex-hub member add NAME --tenant T [--role member|auditor|admin|service] [--email E]
                                           adds a person, and prints their token, which is shown only once
   dex-hub member quota NAME SIZE|none --tenant T
@@ -80,9 +81,9 @@ Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HU
 DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT, DEX_HUB_METRICS_PORT,
 DEX_HUB_DRAIN_SECONDS, DEX_HUB_PUSHES_PER_MINUTE, DEX_HUB_READS_PER_MINUTE, DEX_HUB_AT_ONCE,
 DEX_HUB_PUSHED_MB_PER_MINUTE, DEX_HUB_CHUNK_SECONDS, DEX_HUB_UNKNOWN_TOKENS_PER_MINUTE,
-DEX_HUB_LOGINS_PER_MINUTE, DEX_HUB_LOGINS_AT_ONCE, DEX_HUB_PREPARED; for several nodes DEX_HUB_NODE and
-DEX_HUB_NODE_URL; for an identity provider DEX_HUB_URL, DEX_HUB_OIDC_ISSUER, DEX_HUB_OIDC_CLIENT_ID,
-DEX_HUB_OIDC_CLIENT_SECRET_FILE. See docs/hub.md and docs/hub-operations.md.
+DEX_HUB_LOGINS_PER_MINUTE, DEX_HUB_LOGINS_AT_ONCE, DEX_HUB_PREPARED; for an identity provider DEX_HUB_URL, DEX_HUB_OIDC_ISSUER, DEX_HUB_OIDC_CLIENT_ID,
+DEX_HUB_OIDC_CLIENT_SECRET_FILE; for OpenSearch DEX_HUB_SEARCH_URL, DEX_HUB_SEARCH_PREFIX, DEX_HUB_SEARCH_SHARDS, DEX_HUB_SEARCH_USER,
+DEX_HUB_SEARCH_PASSWORD_FILE, DEX_HUB_SEARCH_CA_FILE, DEX_HUB_SEARCH_CERTIFICATE_FILE, DEX_HUB_SEARCH_KEY_FILE. See docs/hub.md and docs/hub-operations.md.
 `
 
 const COMMANDS: Commands = {
@@ -123,7 +124,6 @@ const COMMANDS: Commands = {
   ...keepingCommands,
   ...peopleCommands,
   ...projectCommands,
-  ...shardCommands,
 }
 
 async function serve(): Promise<void> {
@@ -134,18 +134,17 @@ async function serve(): Promise<void> {
   const log = (event: Record<string, unknown>) =>
     process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`)
   const folder = mkdtempSync(join(tmpdir(), "dex-hub-"))
-  const { data, app, index, masterKey, prepared, limits, shardMessages, node } = settings
-  const shards = openShards({ node, app, index, masterKey, prepared, data, folder, version: VERSION, log })
+  const { data, app, index, masterKey, prepared, limits, cluster } = settings
+  const search = openSearch({ app, index, masterKey, prepared, cluster, data, folder, version: VERSION, log })
   const keys = settings.keys === undefined ? undefined : createKeyRemover(settings.keys, log)
   const checker = openChecker({ longestMs: settings.chunkSeconds * 1_000, log })
   const scanJob = scanByNewerRules(db, checker, log)
   const metrics = createMetrics()
-  const ready = watchReadiness(db)
+  const ready = watchReadiness(db, () => search.state().isBuilt)
   const login =
     settings.oidc && (await import("./login/open.ts")).openLogin({ settings: settings.oidc, db, masterKey, log })
-  const nodes = node.url === undefined ? {} : { nodes: nodeRoutes({ masterKey, self: node.name, shards }) }
-  const options = { version: VERSION, log, metrics, ready, limits, shardMessages, ...nodes }
-  const parts = { db, shards, checker, ...options, onForgotten: keys?.onForgotten, login }
+  const options = { version: VERSION, log, metrics, ready, limits }
+  const parts = { db, search, checker, ...options, onForgotten: keys?.onForgotten, login }
   const server = await serveApp(createHubApp(parts), settings)
   const { host, metricsPort } = settings
   const metricsServer =
@@ -162,13 +161,13 @@ async function serve(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, settings.drainSeconds * 1000))
     const abortedRequests = await server.close()
     if (abortedRequests > 0) log({ level: "error", event: "cut", requests: abortedRequests })
-    // Shards and tables are written in transactions, so anything that hangs here can be abandoned.
+    // Indexes and tables are written in transactions, so anything that hangs here can be abandoned.
     setTimeout(() => process.exit(0), STOP_TIMEOUT_MS)
     await metricsServer?.close()
     await keys?.stop()
     await scanJob.stop()
     await checker.close()
-    await shards.close()
+    await search.close()
     await db.close()
     rmSync(folder, { recursive: true, force: true })
     log({ level: "info", event: "stopped" })
@@ -176,7 +175,8 @@ async function serve(): Promise<void> {
   }
   for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => void stop(signal))
   log({ level: "info", event: "listening", host, port: server.port })
-  const why = await ready.check()
+  for (const why of outdatedSettings(process.env)) log({ level: "error", event: "settings", why })
+  const why = await ready.checkDatabase()
   if (why !== undefined) log({ level: "error", event: "not_ready", why })
 }
 

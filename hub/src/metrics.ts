@@ -1,4 +1,4 @@
-/** Labels are route patterns, numbers and names of rules, never data from clients. */
+/** The values are the hub's own, such as route patterns, numbers and rule names. Metrics must not reveal data from clients. */
 type Labels = Record<string, string | number>
 export type Gauge = { name: string; labels?: Labels; value: number }
 export type Metrics = {

@@ -2,23 +2,29 @@ import { codeOf } from "../../src/core/error.ts"
 import type { Database } from "./store/connection.ts"
 import { versionProblems } from "./store/health.ts"
 
-/** Whether this hub can answer at the moment. Each result is undefined or a sentence that says why not and what to do. */
+/** Checks whether this hub can answer. Each check returns undefined, or a sentence that says why it cannot and what to do. */
 export type Readiness = {
-  /** Checks everything now, for load balancers. */
+  /** For load balancers. Queries PostgreSQL each time, and fails as soon as the hub is stopping. */
   check(): Promise<string | undefined>
-  /** Checks only the version of the tables. With a wrong version, each request would fail with a different error. */
+  /** Checks PostgreSQL only. */
+  checkDatabase(): Promise<string | undefined>
+  /**
+   * For each request. Returns the last known problem with the version of the tables, because with a wrong version, each request
+   * would fail with a different error. Queries PostgreSQL only if there was such a problem.
+   */
   checkTables(): Promise<string | undefined>
   markStopping(): void
 }
 
-/** How long to wait before a wrong version of the tables is checked again, in milliseconds. An operator may have updated them. */
+/** How long to wait before checking a wrong version of the tables again, in milliseconds. An operator may have migrated them. */
 const RECHECK_MS = 1_000
 
-export function watchReadiness(db: Database): Readiness {
+/** `isBuilt` is true once there is a search index for every tenant. */
+export function watchReadiness(db: Database, isBuilt: () => boolean = () => true): Readiness {
   let isStopping = false
   let versionProblem: string | undefined
   let checkedAt = 0
-  const check = async () => {
+  const checkDatabase = async () => {
     checkedAt = Date.now()
     try {
       versionProblem = (await versionProblems(db))[0]
@@ -28,9 +34,14 @@ export function watchReadiness(db: Database): Readiness {
     }
   }
   return {
-    check: async () => (isStopping ? "This hub is stopping. Use another one, or try again in a minute." : check()),
+    check: async () => {
+      if (isStopping) return "This hub is stopping. Use another one, or try again in a minute."
+      const problem = await checkDatabase()
+      return problem ?? (isBuilt() ? undefined : "This hub is building its search index. Use another one until it has.")
+    },
+    checkDatabase,
     checkTables: async () => {
-      if (versionProblem !== undefined && Date.now() - checkedAt > RECHECK_MS) await check()
+      if (versionProblem !== undefined && Date.now() - checkedAt > RECHECK_MS) await checkDatabase()
       return versionProblem
     },
     markStopping: () => {

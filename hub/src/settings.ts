@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs"
 import { isThisMachine } from "../../src/net/client.ts"
 import { KEY_BYTES } from "./store/keys.ts"
-import { SHARD_MESSAGES, type ShardNode } from "./store/shards.ts"
 
-/** The operator's settings. All come from the environment, so that no secret is on a command line or in a file of dex. */
+/** The operator's settings, all from environment variables, so that dex stores no secret and none is on a command line. */
 export type Settings = {
   app: string
   index: string
@@ -29,16 +28,12 @@ export type Settings = {
     loginsPerMinute: number
     loginsAtOnce: number
   }
-  /** How many seconds the hub checks one chunk before it refuses it. */
+  /** The time limit for checking one chunk, in seconds. A chunk that takes longer is refused. */
   chunkSeconds: number
-  /** A shard that has this many messages gets no further project. */
-  shardMessages: number
-  /**
-   * The name and address of this hub as one of the nodes that share the shards. Without an address, other nodes cannot call it.
-   */
-  node: ShardNode
-  /** Absent if members log in only with tokens of the hub. */
+  /** Absent if no identity provider is configured. */
   oidc?: OidcSettings
+  /** Absent if no tenant's words are in a cluster of OpenSearch. */
+  cluster?: ClusterSettings
 }
 
 export type OidcSettings = {
@@ -55,6 +50,20 @@ export type OidcSettings = {
   days: number
 }
 
+/** How the hub reaches the cluster. */
+export type ClusterSettings = {
+  addresses: string[]
+  /** The beginning of the names of all of the hub's indexes. */
+  prefix: string
+  shards: number
+  user?: string
+  password?: string
+  /** In PEM format, as the other two. */
+  authority?: string
+  certificate?: string
+  key?: string
+}
+
 type Environment = Record<string, string | undefined>
 
 export class SettingsProblem extends Error {}
@@ -64,10 +73,10 @@ export function settingsFrom(env: Environment): Settings {
     app: requireSetting(env, "DEX_HUB_DATABASE_URL", "the address of PostgreSQL for the role dex_hub_app"),
     index: requireSetting(env, "DEX_HUB_INDEX_URL", "the address of PostgreSQL for the role dex_hub_index"),
     masterKey: masterKeyFrom(env),
-    data: requireSetting(env, "DEX_HUB_DATA", "a folder for the search shards, which can be deleted"),
+    data: requireSetting(env, "DEX_HUB_DATA", "a folder for the search index, which can be deleted"),
     host: env.DEX_HUB_HOST ?? "127.0.0.1",
-    port: Number(env.DEX_HUB_PORT ?? 8787),
-    metricsPort: env.DEX_HUB_METRICS_PORT ? Number(env.DEX_HUB_METRICS_PORT) : undefined,
+    port: portFrom(env, "DEX_HUB_PORT") ?? 8787,
+    metricsPort: portFrom(env, "DEX_HUB_METRICS_PORT"),
     ...keysFrom(env),
     drainSeconds: numberFrom(env, "DEX_HUB_DRAIN_SECONDS", 3),
     prepared: env.DEX_HUB_PREPARED !== "no",
@@ -81,10 +90,57 @@ export function settingsFrom(env: Environment): Settings {
       loginsAtOnce: numberFrom(env, "DEX_HUB_LOGINS_AT_ONCE", 16),
     },
     chunkSeconds: numberFrom(env, "DEX_HUB_CHUNK_SECONDS", 10),
-    shardMessages: numberFrom(env, "DEX_HUB_SHARD_MESSAGES", SHARD_MESSAGES),
-    node: nodeFrom(env),
     ...oidcFrom(env),
+    cluster: clusterFrom(env),
   }
+}
+
+/** The settings for a cluster of OpenSearch; undefined if none is configured. */
+export function clusterFrom(env: Environment): ClusterSettings | undefined {
+  if (!env.DEX_HUB_SEARCH_URL) return undefined
+  const name = "DEX_HUB_SEARCH_URL"
+  const addresses = env[name]!.split(",").map((address) => address.trim())
+  for (const address of addresses) {
+    const url = URL.canParse(address) ? new URL(address) : undefined
+    if (url?.username || url?.password)
+      throw new SettingsProblem(
+        `${name} contains a user or password. Set DEX_HUB_SEARCH_USER and DEX_HUB_SEARCH_PASSWORD_FILE instead.`,
+      )
+    if (url?.protocol !== "https:" && !(url?.protocol === "http:" && isThisMachine(url.hostname)))
+      throw new SettingsProblem(
+        `${name} has an address that is not https. Set it to the addresses of OpenSearch, separated by commas, such as https://search.example.com:9200.`,
+      )
+  }
+  const prefix = env.DEX_HUB_SEARCH_PREFIX || "dex"
+  if (!/^[a-z0-9][a-z0-9_-]{0,40}$/.test(prefix))
+    throw new SettingsProblem(
+      "DEX_HUB_SEARCH_PREFIX must begin with a lower-case letter or digit, and have at most 41 of these, - and _. Choose another prefix.",
+    )
+  const shards = numberFrom(env, "DEX_HUB_SEARCH_SHARDS", 1)
+  if (!Number.isInteger(shards) || shards < 1 || shards > 1_024)
+    throw new SettingsProblem("DEX_HUB_SEARCH_SHARDS must be a number from 1 to 1024.")
+  const file = (setting: string) => (env[setting] ? readFileSync(env[setting], "utf8") : undefined)
+  return {
+    addresses,
+    prefix,
+    shards,
+    user: env.DEX_HUB_SEARCH_USER || undefined,
+    password: file("DEX_HUB_SEARCH_PASSWORD_FILE")?.trim(),
+    authority: file("DEX_HUB_SEARCH_CA_FILE"),
+    certificate: file("DEX_HUB_SEARCH_CERTIFICATE_FILE"),
+    key: file("DEX_HUB_SEARCH_KEY_FILE"),
+  }
+}
+
+const SHARD_SETTINGS = ["DEX_HUB_NODE", "DEX_HUB_NODE_URL", "DEX_HUB_SHARD_MESSAGES"]
+
+/** Problems with settings of older hubs, which shared the search index among several nodes. */
+export function outdatedSettings(env: Environment): string[] {
+  const names = SHARD_SETTINGS.filter((name) => env[name])
+  if (names.length === 0) return []
+  return [
+    `${names.join(" and ")} no longer ${names.length === 1 ? "has" : "have"} an effect: each hub now has the index of every tenant. Remove ${names.length === 1 ? "it" : "them"}, and let your proxy send requests to all hubs (docs/hub-operations.md, "Several hubs").`,
+  ]
 }
 
 /** The settings for login with an identity provider; empty if none is configured. */
@@ -97,8 +153,8 @@ export function oidcFrom(env: Environment): { oidc?: OidcSettings } {
   return {
     oidc: {
       url: addressIn(env, "DEX_HUB_URL", "the hub's own address, such as https://hub.example.com").replace(/\/+$/, ""),
-      issuer: addressIn(env, "DEX_HUB_OIDC_ISSUER", "the identity provider"),
-      clientId: requireSetting(env, "DEX_HUB_OIDC_CLIENT_ID", "the hub's client at the identity provider"),
+      issuer: addressIn(env, "DEX_HUB_OIDC_ISSUER", "the address of the identity provider"),
+      clientId: requireSetting(env, "DEX_HUB_OIDC_CLIENT_ID", "the id that the identity provider gave to the hub"),
       clientSecret: file ? readFileSync(file, "utf8").trim() : undefined,
       scopes: env.DEX_HUB_OIDC_SCOPES || "openid email profile",
       mcpScope: env.DEX_HUB_OIDC_MCP_SCOPE || "dex:read",
@@ -107,29 +163,17 @@ export function oidcFrom(env: Environment): { oidc?: OidcSettings } {
   }
 }
 
-/** Returns the address unchanged, because an issuer is compared character by character. */
+/** Requires https, except on this machine. Returns the address unchanged: an issuer is compared character by character. */
 function addressIn(env: Environment, name: string, what: string): string {
   const address = requireSetting(env, name, what)
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (url?.protocol === "https:" || (url?.protocol === "http:" && isThisMachine(url.hostname))) return address
-  throw new SettingsProblem(`${name} is not an https address. It should be ${what}.`)
+  throw new SettingsProblem(`${name} is not an https address. Set it to ${what}.`)
 }
 
-export function nodeFrom(env: Environment): ShardNode {
-  const [name, url] = [env.DEX_HUB_NODE || "main", env.DEX_HUB_NODE_URL]
-  if (!/^[a-z0-9][a-z0-9_.-]{0,62}$/.test(name))
-    throw new SettingsProblem(
-      "DEX_HUB_NODE must be a name of lower-case letters, digits, dots and dashes, such as search-2.",
-    )
-  if (!url) return { name }
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new SettingsProblem(
-      "DEX_HUB_NODE_URL is not an address. It says how other nodes reach this one: http://10.0.0.2:8787",
-    )
-  return { name, url: url.replace(/\/+$/, "") }
-}
-
-/** The database address of a role that may rewrite the table of keys: dex_hub_keys, or the owner of the tables. */
+/**
+ * The database address of a role that may rewrite the table of keys: dex_hub_keys, or the owner of the tables. Empty if not set.
+ */
 export function keysFrom(env: Environment): { keys?: string } {
   const keys = env.DEX_HUB_KEYS_URL || env.DEX_HUB_OWNER_URL
   return keys ? { keys } : {}
@@ -156,7 +200,7 @@ export function masterKeyFrom(env: Environment): Buffer {
 
 function requireSetting(env: Environment, name: string, what: string): string {
   const value = env[name]
-  if (!value) throw new SettingsProblem(`${name} is not set. It should be ${what}.`)
+  if (!value) throw new SettingsProblem(`${name} is not set. Set it to ${what}.`)
   return value
 }
 
@@ -166,4 +210,11 @@ function numberFrom(env: Environment, name: string, defaultValue: number): numbe
   throw new SettingsProblem(
     `${name} is ${JSON.stringify(env[name])}. Set it to a number, or leave it out to use ${defaultValue}.`,
   )
+}
+
+function portFrom(env: Environment, name: string): number | undefined {
+  const text = env[name]
+  if (!text) return undefined
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
+  throw new SettingsProblem(`${name} is ${JSON.stringify(text)}. Set it to a port, such as 8787.`)
 }

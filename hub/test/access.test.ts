@@ -219,7 +219,7 @@ describe.skipIf(!hasPostgres)("an owner", () => {
     expect(await team.asOwner("select member from hub.project_grant where level = 'own'")).toHaveLength(1)
   })
 
-  test("keeps what a group gave when removing what a person gave", async () => {
+  test("keeps access that a group gave when removing access that a person gave", async () => {
     const { team, as, level } = await place()
     await team.asOwner(
       "update hub.project_grant set group_level = 'read', person_level = 'write' where level = 'write'",
@@ -277,7 +277,7 @@ describe.skipIf(!hasPostgres)("an admin", () => {
 
 describe.skipIf(!hasPostgres)("a tenant's rule", () => {
   const rule = "git.test/acme/*"
-  test("grants a project at once to members of the tenant who share it, and to nobody of another", async () => {
+  test("grants a project at once to members of the tenant who share it, and to nobody in another tenant", async () => {
     const { team, operator, share, level, requests, audited, decide } = await place()
     await share(API)
     const set = await operator("tenant", "rule", "acme", rule)
@@ -351,7 +351,7 @@ describe.skipIf(!hasPostgres)("an operator", () => {
   })
 })
 
-describe.skipIf(!hasPostgres)("a typo of an operator", () => {
+describe.skipIf(!hasPostgres)("an operator's typo", () => {
   test("creates no project: each command refuses an unknown one and suggests similar keys, except with --new", async () => {
     const { operator, team } = await place()
     const typed = "git.test/acme/apii"

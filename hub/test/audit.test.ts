@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest"
 import { DEX, dex } from "../../test/support/dex.ts"
 import { tempDir } from "../../test/support/temp.ts"
-import type { AuditLine } from "../src/store/audit.ts"
+import type { StoredAuditEntry } from "../src/store/audit.ts"
 import { hubWithPeople } from "./support/people.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { API, share } from "./support/share.ts"
 
 const REF = "ann/claude_code:secret-plan"
-type Page = { lines: AuditLine[]; next?: string }
+type Page = { lines: StoredAuditEntry[]; next?: string }
 
 describe.skipIf(!hasPostgres)("the audit log", () => {
   test("records who read which conversations with which tool, and never the question", async () => {
@@ -39,7 +39,7 @@ describe.skipIf(!hasPostgres)("the audit log", () => {
   test("is read page by page, only by auditors and admins, and nobody can change a line", async () => {
     const { team, eve, as } = await hubWithPeople()
     const all = ((await as("eve", "GET", "/v1/audit")).body as Page).lines
-    const paged: AuditLine[] = []
+    const paged: StoredAuditEntry[] = []
     for (let next: string | undefined = ""; next !== undefined; ) {
       const page = (await as("eve", "GET", `/v1/audit?limit=3&before=${next}`)).body as Page
       paged.push(...page.lines)

@@ -62,11 +62,18 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
       /Install a newer dex-hub/,
     ],
     [
-      "a node that has a shard and does not run",
-      (team) => team.asOwner("update hub.shard set node = 'two'"),
-      /Node two, which has \d+\/0, was never started: .* dex-hub shard move \d+\/0 NODE$/,
+      "the settings of several nodes",
+      (_, env) => {
+        env.DEX_HUB_NODE = "two"
+        env.DEX_HUB_NODE_URL = "http://10.0.0.2:8787"
+      },
+      /DEX_HUB_NODE and DEX_HUB_NODE_URL no longer have an effect: .* let your proxy send requests to all hubs/,
     ],
-    ["changes that no shard has", (team) => team.asOwner("update hub.feed set seq = 5000"), /is 5000 changes behind/],
+    [
+      "changes that are not indexed",
+      (team) => team.asOwner("update hub.feed set seq = 5000"),
+      /is 5000 changes behind/,
+    ],
   ])("finds %s, and says what to do", async (_, make, expected) => {
     const team = await checkedTeam()
     const env = hubEnv(team)
@@ -80,7 +87,9 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
     const disk = smallDisk(100 << 10)
     if (!disk) return skip()
     const { code, lines } = await check(hubEnv(await checkedTeam(), { DEX_HUB_DATA: disk }))
-    expect(problems(lines).join()).toContain(`${disk} has 0.1 GB left. Free some space, or set DEX_HUB_DATA.`)
+    expect(problems(lines).join()).toContain(
+      `${disk} has 0.1 GB left. Free some space, or set DEX_HUB_DATA to a folder on another disk.`,
+    )
     expect(code).toBe(1)
   })
 
@@ -93,7 +102,7 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
     ])
   })
 
-  test("finds that there are no tables, or no PostgreSQL", async () => {
+  test("reports missing tables, an unreachable PostgreSQL and a refused login", async () => {
     const team = await checkedTeam()
     const empty = await newDatabase({ migrated: false })
     const without = await check(hubEnv(team, { DEX_HUB_DATABASE_URL: empty.app, DEX_HUB_INDEX_URL: empty.index }))

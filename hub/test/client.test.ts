@@ -51,7 +51,7 @@ async function pair() {
 }
 
 describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
-  test("what is shared can be read there unchanged, additions follow, and what is deleted here is deleted there", async () => {
+  test("a shared conversation can be read on the hub unchanged, additions follow, and what is deleted on the laptop is deleted there", async () => {
     const { team, hub, token, home, session, json, history, prompts } = await pair()
     session(1, [`walrus ${SECRET}`, "and more"])
     session(2, ["penguin"])
@@ -63,9 +63,10 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     expect(all).toContain("~/code/api/src/a.ts")
     expect(all).not.toContain(home)
     // A newer rule finds something: the author is notified, and their next push ends the quarantine.
-    const secretsIn = (values: readonly object[]) => (JSON.stringify(values).includes("penguin") ? ["new-rule"] : [])
-    const rulesIn = async (data: Uint8Array) => secretsIn(unpackChunk(data).messages)
-    await scanAgain(team.db, { version: 99, secretsIn, rulesIn })
+    const secretRulesIn = (values: readonly object[]) =>
+      JSON.stringify(values).includes("penguin") ? ["new-rule"] : []
+    const secretRulesInChunk = async (data: Uint8Array) => secretRulesIn(unpackChunk(data).messages)
+    await scanAgain(team.db, { version: 99, secretRulesIn, secretRulesInChunk })
     const hidden = { id: `claude_code:${idOf(2)}`, rules: ["new-rule"] }
     expect((await json(["hub", "status"])).quarantined).toEqual([expect.objectContaining(hidden)])
     session(2, ["penguin", "grew"])

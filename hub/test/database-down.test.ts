@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest"
 import { openHub } from "../../src/hub-client/client.ts"
-import { asOperator } from "./support/nodes.ts"
 import { hasPostgres } from "./support/postgres.ts"
-import { hubEnv, request, startHub } from "./support/server.ts"
+import { asOperator, hubEnv, request, startHub } from "./support/server.ts"
 import { newTeam } from "./support/team.ts"
 
 /** Nothing listens there. */
@@ -32,7 +31,7 @@ describe.skipIf(!hasPostgres)("while PostgreSQL is down", () => {
       ])
       expect(headers.get("retry-after")).toMatch(/^\d+$/)
     }
-    const client = openHub({ address: hub.url, token: "dexh_x", patience: 1, consequence: "Nothing was changed." })
+    const client = openHub({ address: hub.url, token: "dexh_x", maxTries: 1, consequence: "Nothing was changed." })
     await expect(client.me()).rejects.toThrow(/cannot answer now \(503: The hub's database does not answer/)
     client.close()
   })

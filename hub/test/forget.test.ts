@@ -18,9 +18,9 @@ import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
 const KEY = "git.test/acme/api"
-/** Only letters: a shard stores complete words, except for the part that a word has in common with the previous one. */
+/** Only letters: an index stores complete words, except for the part that a word has in common with the previous one. */
 const CANARY = `zq${[...randomBytes(14)].map((byte) => "abcdefghijklmnop"[byte % 16]).join("")}`
-const IN_SHARD = CANARY.slice(4, 10)
+const IN_INDEX = CANARY.slice(4, 10)
 const REF = { owner: "ann", source: "claude_code", id: "a" }
 
 /** These tests read PostgreSQL's own files, so the test must have started the server. */
@@ -33,9 +33,16 @@ async function people(team: Team): Promise<{ tenant: number; ann: Viewer; bob: V
   return { tenant, ann, bob }
 }
 
+const pathOf = (text: string) => `src/${text.split(" ")[0]}.ts`
+
 async function pushed(team: Team, ann: Viewer, id: string, text: string): Promise<Buffer> {
   const effects = [{ type: "commit" as const, hash: "1a2b3c4", subject: text }]
-  const messages = [saying(1, text, { at: Date.now(), effects })]
+  const hunk = { path: pathOf(text), old_start: 1, old_lines: 0, new_start: 1, new_lines: 1, lines: [`+${text}`] }
+  const result = { type: "tool_result" as const, text: "done", origin: "local_tool" as const, is_error: false }
+  const messages = [
+    saying(1, text, { at: Date.now(), effects }),
+    saying(2, "", { at: Date.now(), role: "tool", parts: [{ ...result, hunks: [hunk] }] }),
+  ]
   await pushOne(team, ann, { project: KEY, head: headNamed(id, messages), messages })
   const sql = `select k.wrapped from hub_key.conversation_key k join hub.conversation c on c.id = k.conversation where c.native_id = $1`
   return (await run<{ wrapped: Buffer }>(team.owner, sql, [id]))[0]!.wrapped
@@ -59,8 +66,17 @@ describe.skipIf(!hasFiles)("forgetting", () => {
     const [base, wal] = [join(team.files!, "base"), join(team.files!, "pg_wal")]
     // Before the forget, the search for bytes finds them.
     expect(filesWith(base, wrapped)).toHaveLength(1)
-    const isIn = (file: string) => filesWith(data, IN_SHARD).some((path) => path.includes(file))
-    await expect.poll(() => isIn("index.db") && isIn("lines.db")).toBe(true)
+    expect(filesWith(data, IN_INDEX)).not.toEqual([])
+    const lines = { commits: [], paths: [{ path: pathOf(CANARY), until: Date.now() + 60_000 }], sessions: [] }
+    const edits = async () =>
+      (await ask<{ edits: object[] }>("POST", "/v1/tools/lines", { project: KEY, ...lines })).edits.length
+    await expect.poll(edits).toBe(1)
+    await run(team.owner, "checkpoint")
+    const [{ path: pathHash }] = (await run(
+      team.owner,
+      "select l.path from hub.line_file l join hub.conversation c on c.id = l.conversation where c.native_id = 'a'",
+    )) as [{ path: Buffer }]
+    expect(filesWith(base, pathHash)).not.toEqual([])
     expect(filesWith(team.files!, CANARY)).toEqual([])
     const folder = tempDir()
     const [old, oldKeys, newKeys] = ["old.sql", "old-keys.sql", "new-keys.sql"].map((name) => join(folder, name)) as [
@@ -79,11 +95,19 @@ describe.skipIf(!hasFiles)("forgetting", () => {
     await expect
       .poll(async () => (await receipts()).receipts[0]?.key_gone_at, { timeout: 150_000, interval: 250 })
       .toBeDefined()
-    await expect.poll(() => filesWith(data, IN_SHARD), { interval: 250 }).toEqual([])
+    await expect.poll(() => filesWith(data, IN_INDEX), { interval: 250 }).toEqual([])
 
+    expect(await edits()).toBe(0)
+    const left = "select c.native_id from hub.line_file l join hub.conversation c on c.id = l.conversation"
+    expect(await run(team.owner, left)).toEqual([{ native_id: "b" }])
     await run(team.owner, "checkpoint")
     expect(filesWith(base, wrapped)).toEqual([])
     expect(filesWith(base, kept)).toHaveLength(1)
+    // The hash of the path stays in the table's file until the table is rewritten.
+    expect(filesWith(base, pathHash)).not.toEqual([])
+    await run(team.owner, "vacuum full hub.line_file")
+    await run(team.owner, "checkpoint")
+    expect(filesWith(base, pathHash)).toEqual([])
     expect(filesWith(team.files!, CANARY)).toEqual([])
     expect(filesWith(temp, CANARY)).toEqual([])
     expect(hub.log.join("\n")).not.toContain(CANARY)
@@ -99,6 +123,7 @@ describe.skipIf(!hasFiles)("forgetting", () => {
     }
     await expect.poll(nextSegment).toEqual([])
     expect(filesWith(team.files!, wrapped)).toEqual([])
+    expect(filesWith(team.files!, pathHash)).toEqual([])
 
     dump(team.owner, ["--schema=hub_key"], newKeys)
     expect(readFileSync(old).includes(CANARY)).toBe(false)

@@ -57,7 +57,7 @@ describe.skipIf(!hasPostgres)("a chunk", () => {
     expect(await pushOver(sender, headNamed("a", messages), messages)).toBe(1)
   })
 
-  test("counts by its plain bytes, both for the quota and for the limit per minute", async () => {
+  test("counts by its uncompressed size, both for the quota and for the limit per minute", async () => {
     const { team, tenant, put, sender } = await hub({ DEX_HUB_PUSHED_MB_PER_MINUTE: "1" })
     const messages = [saying(1, "word ".repeat(300_000))]
     expect(await pushOver(sender, headNamed("a", messages), messages)).toBe(1)

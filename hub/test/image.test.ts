@@ -63,7 +63,7 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("the image's steps
     })
     // A thread of the built program has answered.
     expect([reply.status, ((await reply.json()) as { results: object[] }).results]).toEqual([200, []])
-    await expect.poll(() => readdirSync(env.DEX_HUB_DATA)).toEqual(["tenant-1"])
+    await expect.poll(() => readdirSync(env.DEX_HUB_DATA)).toEqual(["team-1"])
     const ended = once(child, "exit")
     child.kill("SIGTERM")
     expect(await ended).toEqual([0, null])

@@ -1,12 +1,14 @@
 import { describe, expect, onTestFinished, test } from "vitest"
-import { unpackChunk } from "../../src/hub-client/wire.ts"
+import { chunksOf, unpackChunk } from "../../src/hub-client/wire.ts"
 import { tempDir } from "../../test/support/temp.ts"
-import { createFollower } from "../src/shards/follow.ts"
+import { openChecker } from "../src/push/checker.ts"
+import { createFollower } from "../src/search/follow.ts"
 import type { Viewer } from "../src/store/connection.ts"
 import { openTenantHistory, openViewerHistory } from "../src/store/history.ts"
 import { quarantinedOf, scanAgain } from "../src/store/late-secrets.ts"
+import { storeChunk } from "../src/store/push.ts"
 import { filesWith } from "./support/bytes.ts"
-import { headNamed, pushOne, saying } from "./support/laptop.ts"
+import { headNamed, packedFacts, pushOne, saying } from "./support/laptop.ts"
 import { hasPostgres, run } from "./support/postgres.ts"
 import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
@@ -14,8 +16,9 @@ const KEY = "git.test/acme/api"
 const SECRET = "zqwertoken"
 const scan = {
   version: 99,
-  secretsIn: (values: readonly object[]) => (JSON.stringify(values).includes(SECRET) ? ["new-rule"] : []),
-  rulesIn: async (data: Uint8Array) => (JSON.stringify(unpackChunk(data)).includes(SECRET) ? ["new-rule"] : []),
+  secretRulesIn: (values: readonly object[]) => (JSON.stringify(values).includes(SECRET) ? ["new-rule"] : []),
+  secretRulesInChunk: async (data: Uint8Array) =>
+    JSON.stringify(unpackChunk(data)).includes(SECRET) ? ["new-rule"] : [],
 }
 
 async function push(team: Team, ann: Viewer, id: string, text: string) {
@@ -54,9 +57,10 @@ describe.skipIf(!hasPostgres)("a secret that a newer rule finds", () => {
       expect(filesWith(data, SECRET.slice(3, 8))).not.toEqual([])
       for (const viewer of [ann, bob, eve]) expect(await reads(viewer, "a")).toContain(SECRET)
 
-      expect(await scanAgain(team.db, scan, 1)).toEqual({ scanned: 1, quarantined: 0 })
-      expect(await scanAgain(team.db, scan, 1)).toEqual({ scanned: 1, quarantined: 1 })
-      expect(await scanAgain(team.db, scan, 1)).toEqual({ scanned: 0, quarantined: 0 })
+      const scanOne = () => scanAgain(team.db, scan, { maxPerTenant: 1 })
+      expect(await scanOne()).toEqual({ scanned: 1, quarantined: 0, failed: [] })
+      expect(await scanOne()).toEqual({ scanned: 1, quarantined: 1, failed: [] })
+      expect(await scanOne()).toEqual({ scanned: 0, quarantined: 0, failed: [] })
       expect(await reads(ann, "a")).toContain(SECRET)
       for (const viewer of [bob, eve]) {
         expect(await reads(viewer, "a")).toBe("[]")
@@ -81,4 +85,52 @@ describe.skipIf(!hasPostgres)("a secret that a newer rule finds", () => {
       while (!(await follower.step()));
     },
   )
+
+  test("is found in a conversation of more chunks than may wait for a check", async () => {
+    const team = await newTeam()
+    const ann = await newMember(team, await newTenant(team), "ann")
+    await newProject(team, ann.tenant, KEY, { own: [ann] })
+    await push(team, ann, "a", "nothing here")
+    for (let number = 2; number < 150; number++)
+      for (const { hash, data } of chunksOf([saying(number, `part ${number}`)]))
+        await storeChunk(team.db, ann, { source: "claude_code", id: "a" }, { hash, data, ...packedFacts(data) })
+    const checker = openChecker()
+    onTestFinished(() => checker.close())
+    expect(await scanAgain(team.db, { ...scan, ...checker })).toEqual({ scanned: 1, quarantined: 0, failed: [] })
+  })
+
+  test("is found although the scan of other conversations fails", async () => {
+    const team = await newTeam()
+    const people = []
+    for (const name of ["ann", "bob"]) {
+      const member = await newMember(team, await newTenant(team), name)
+      await newProject(team, member.tenant, KEY, { own: [member] })
+      people.push(member)
+    }
+    const [ann, bob] = people as [Viewer, Viewer]
+    await push(team, ann, "a", `the ${SECRET} is here`)
+    await push(team, bob, "b", `the ${SECRET} is here`)
+    await push(team, ann, "damaged", "nothing here")
+    const [{ id }] = (await team.asOwner<{ id: string }>(
+      "select id from hub.conversation where native_id = 'damaged'",
+    )) as [{ id: string }]
+    await team.asOwner("update hub.chunk set data = '\\x00' where conversation = $1", [id])
+    const first = await scanAgain(team.db, scan, { maxPerTenant: 1 })
+    expect(first).toMatchObject({ scanned: 1, quarantined: 1, failed: [{ conversation: Number(id) }] })
+    expect(await quarantinedOf(team.db, bob)).toMatchObject([{ id: "b" }])
+    const next = await scanAgain(team.db, scan, { maxPerTenant: 1, except: [Number(id)] })
+    expect(next).toEqual({ scanned: 1, quarantined: 1, failed: [] })
+    expect(await quarantinedOf(team.db, ann)).toMatchObject([{ id: "a" }])
+  })
+
+  test("hides a conversation of which another part cannot be scanned", async () => {
+    const team = await newTeam()
+    const ann = await newMember(team, await newTenant(team), "ann")
+    await newProject(team, ann.tenant, KEY, { own: [ann] })
+    const messages = [saying(1, "nothing here")]
+    const head = headNamed("a", messages, { title: { text: `the ${SECRET}`, from: "person" } })
+    await pushOne(team, ann, { project: KEY, head, messages })
+    await team.asOwner("update hub.chunk set data = '\\x00'")
+    expect(await scanAgain(team.db, scan)).toEqual({ scanned: 1, quarantined: 1, failed: [] })
+  })
 })

@@ -191,7 +191,7 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     hub.close()
   })
 
-  test("quotas of a member and a tenant are shown, and refused beyond with advice", async () => {
+  test("the quotas of a member and a tenant are shown, and pushes that exceed them are refused with advice", async () => {
     const { as, hub, tokens, operator, team } = await hubWithPeople()
     const push = (who: "ann" | "bob", id: string, text: string) => {
       const messages = [saying(1, text)]
@@ -234,7 +234,7 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     ])
   })
 
-  test("what was pushed before sizes were counted is counted by the migration, compressed", async () => {
+  test("the migration counts the compressed size of everything that was pushed before sizes were counted", async () => {
     const { team, hub, tokens } = await hubWithPeople()
     const messages = [saying(1, "wombat")]
     await pushOver({ url: () => hub.url, token: tokens.ann }, headNamed("a", messages), messages)

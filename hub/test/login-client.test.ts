@@ -57,7 +57,7 @@ describe.skipIf(!hasPostgres)("dex hub login with an identity provider", () => {
     for (const secret of [token, shown, "gus@example.com", "dexh_"]) expect(log).not.toContain(secret)
   })
 
-  test("says that the person refused; Ctrl-C ends it, and neither changes anything", async () => {
+  test("reports a refusal, ends on Ctrl-C, and stores nothing in either case", async () => {
     const { hub } = await hubWithLogin({ gus: verified("gus@example.com") })
     const home = tempDir()
     const refused = startLogin(home, hub.url)
@@ -97,7 +97,7 @@ describe("waiting for a login", () => {
     return { token: await token.catch((error: Error) => error.message), waits }
   }
 
-  test("takes longer after each slow_down and each failure, and ends with the code", async () => {
+  test("waits longer after each slow_down and each failure, and stops when the code expires", async () => {
     const done: [number, object] = [200, { state: "done", token: "dexh_x" }]
     const waiting: [number, object] = [200, { state: "waiting" }]
     const slow: [number, object] = [200, { state: "slow_down" }]

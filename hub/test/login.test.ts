@@ -161,7 +161,7 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
     expect(policy).not.toContain("unsafe")
   })
 
-  test("does not exist without an identity provider, and neither does OAuth's metadata", async () => {
+  test("is not offered without an identity provider, and neither is OAuth's metadata", async () => {
     const { call, mcp } = await hubWithPeople()
     expect((await call(undefined, "GET", "/v1/login")).body).toEqual({ methods: ["token", "invitation"] })
     expect((await call(undefined, "POST", "/v1/login/device")).status).toBe(401)

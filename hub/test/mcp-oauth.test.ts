@@ -21,7 +21,7 @@ async function hubForMcp() {
 }
 
 describe.skipIf(!hasPostgres)("the hub's MCP with OAuth", () => {
-  test("says without a token where tokens come from", async () => {
+  test("without a token, says where to get one", async () => {
     const { search, call, provider } = await hubForMcp()
     const refused = await search(undefined)
     expect([refused.status, refused.headers.get("www-authenticate")]).toEqual([401, `Bearer ${WHERE}`])

@@ -41,7 +41,7 @@ describe.skipIf(!hasPostgres)("metrics and logs", () => {
     }
     expect(await push(`${CANARY}-1`, `the ${CANARY} sleeps`)).toBe(200)
     expect(await push(`${CANARY}-2`, `${CANARY} ${SECRET}`)).toBe(422)
-    await expect.poll(scrape).toContain(`hub_shard_lag_changes{tenant="${tenant}",shard="0"} 0`)
+    await expect.poll(scrape).toContain(`hub_index_lag_changes{tenant="${tenant}"} 0`)
     expect((await ask("POST", "/v1/tools/search", { query: CANARY })).status).toBe(200)
     await ask("POST", `/v1/tools/${CANARY}`, {})
     await ask("POST", "/v1/tools/search", { query: 5, [CANARY]: CANARY })

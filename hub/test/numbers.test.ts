@@ -127,7 +127,7 @@ describe.skipIf(!hasPostgres)("a number that a client sends", () => {
     expect(log.filter((line) => line.includes('"level":"error"'))).toEqual([])
   })
 
-  test("is not trusted if it can be counted", async () => {
+  test("is replaced by the hub's own count of the messages", async () => {
     const { team, sender } = await hub()
     const messages = [saying(1, "a"), saying(2, "b", { copied: true }), saying(3, "c", { superseded: true })]
     await pushOver(sender, headNamed("a", messages, { message_count: 900_000, copied_count: 7 }), messages)
@@ -140,8 +140,6 @@ describe.skipIf(!hasPostgres)("a number that a client sends", () => {
     const { team, sender, operator } = await hub()
     for (const id of ["a", "b", "c"]) await pushOver(sender, headNamed(id, [saying(1, id)]), [saying(1, id)])
     await team.asOwner("update hub.conversation set message_count = 2147483647 where native_id in ('a', 'b')")
-    const listed = await operator("shard", "list")
-    expect(listed).toMatchObject({ code: 0, out: expect.stringContaining('"messages":4294967295') })
     const checked = await operator("check")
     expect(checked.code).toBe(1)
     expect(checked.out).toMatch(

@@ -71,7 +71,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect(await status(token)).toBe(401)
   })
 
-  test("what looks like a secret is not stored, the rule is named, and no log contains it", async () => {
+  test("a push with something that looks like a secret is refused, the rule is named, and no log contains it", async () => {
     const { team, sender, log } = await hub()
     const secret = `ghp_${"A1b2C3d4E5f6G7h8I9".repeat(2)}`
     const messages = [saying(1, `use ${secret} for it`)]
@@ -105,7 +105,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect(await push(sender, headNamed("a", []), [])).toBe(1)
   })
 
-  test("what is forgotten is gone for all readers, and is not accepted again", async () => {
+  test("a forgotten conversation is gone for all readers, and is not accepted again", async () => {
     const { team, tenant, url, token, sender } = await hub()
     const messages = [saying(1, "quokka")]
     await push(sender, headNamed("a", messages), messages)
@@ -116,7 +116,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     expect((await history.changes(undefined, 10)).changes.map(({ deleted }) => deleted)).toEqual([true])
   })
 
-  test("when a member stops sharing a project, what they pushed stays, and no more is accepted", async () => {
+  test("when a member stops sharing a project, earlier pushes stay, and new ones are refused", async () => {
     const { team, tenant, url } = await hub()
     const bob = await newMember(team, tenant, "bob")
     const token = await tokenFor(team, bob)

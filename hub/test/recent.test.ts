@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { createRecentCache } from "../src/recent.ts"
 
-test("keeps what was used last, up to its size, and the newest regardless of its size", () => {
+test("keeps the most recently used values up to its size, and always the newest one", () => {
   const recent = createRecentCache<string>(10, (value) => value.length)
   recent.set("a", "aaaa")
   recent.set("b", "bbbb")

@@ -16,7 +16,7 @@ const QUESTIONS = TOPICS.flatMap((topic) => [topic, `why does the ${topic} race`
 type Answer = { results: { id: string; snippet: string; score_final: number }[] }
 
 describe.skipIf(!hasPostgres || process.env.DEX_TEST_DATABASE_URL !== undefined)("a backup", () => {
-  test("restored with rebuilt shards answers as before, without what was forgotten since", async () => {
+  test("restored with a rebuilt index answers as before, without what was forgotten since", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const [ann, bob] = [await newMember(team, tenant, "ann"), await newMember(team, tenant, "bob")]
@@ -74,11 +74,11 @@ describe.skipIf(!hasPostgres || process.env.DEX_TEST_DATABASE_URL !== undefined)
   })
 })
 
-/** The answers to all questions, once the shard has all conversations. */
+/** The answers to all questions, once the index has all conversations. */
 async function answersOf(hub: { url: string }, token: string, conversations: number): Promise<Answer["results"][]> {
   const ask = async (query: string) =>
     (await request(hub.url, token, "POST", "/v1/tools/search", { query, limit: 20 })).body as Answer
-  // Before the shard exists, results have no score.
+  // Before the index exists, results have no score.
   const ranked = async () => (await ask("race")).results.filter(({ score_final }) => score_final > 0).length
   await expect.poll(ranked).toBe(conversations)
   const answers: Answer["results"][] = []

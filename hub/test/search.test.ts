@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest"
 import { tempDir } from "../../test/support/temp.ts"
-import { createAnswers } from "../src/shards/answer.ts"
-import { createFollower } from "../src/shards/follow.ts"
+import { createAnswers } from "../src/search/answer.ts"
+import { createFollower } from "../src/search/follow.ts"
+import { openFts5 } from "../src/search/fts5.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { API, share } from "./support/share.ts"
@@ -24,13 +25,13 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     const ask = async (who: keyof typeof tokens, tool: string, input: object) =>
       (await request(server.url, tokens[who], "POST", `/v1/tools/${tool}`, input)).body as Found
     const search = (who: keyof typeof tokens, query: string) => ask(who, "search", { query })
-    /** Waits until the shard is up to date. */
+    /** Waits until the index is up to date. */
     const found = (who: keyof typeof tokens, query: string, total: number) =>
       expect.poll(async () => (await search(who, query)).results?.length).toBe(total)
     return { team, tenant, ann, bob, eve, ...server, tokens, ask, search, found }
   }
 
-  test("can be searched, listed and read by those who may, with the author's name", async () => {
+  test("can be searched, listed and read by members with access, with the author's name", async () => {
     const { team, ann, ask, search, found } = await hub()
     await share(team, ann, "race", ["why does the refresh token race", "the mutex is released too early"])
     await found("bob", "refresh token race", 1)
@@ -46,7 +47,7 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     expect(JSON.stringify(await ask("eve", "list", {}))).not.toContain("About race")
   })
 
-  test("what is forgotten or made private is found by nobody else, and what is granted is found at once", async () => {
+  test("forgotten or private conversations are found by nobody else, and newly granted ones are found at once", async () => {
     const { team, tenant, ann, eve, url, tokens, found, search } = await hub()
     await share(team, ann, "one", ["a zebrafinch sings"])
     await share(team, ann, "two", ["another zebrafinch sings"])
@@ -64,7 +65,7 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     await found("ann", "zebrafinch", 1)
   })
 
-  test("what was searched for before the shard had it is found once it has", async () => {
+  test("a search that found nothing finds the conversation once the index has it", async () => {
     const { team, ann, search, found } = await hub()
     await share(team, ann, "one", ["a zebrafinch sings"])
     await found("bob", "zebrafinch", 1)
@@ -73,7 +74,7 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     await found("bob", "quokka", 1)
   })
 
-  test("nobody learns a word of what they may not read: no count, no corrected spelling, no longer word", async () => {
+  test("a search reveals no word of a conversation that the member may not read: no count, correction or completion", async () => {
     const { team, ann, search, found } = await hub()
     await share(team, ann, "secret", ["we will buy quokkatronics next week"], { visibility: "private" })
     await share(team, ann, "open", ["the sidebar flickers"])
@@ -111,13 +112,13 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     expect(other.text).toContain("The tools are dex_search")
   })
 
-  test("says that a shard is being built, rather than reading everything", async () => {
+  test("says that the index is being built, rather than reading everything", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)
     const ann = await newMember(team, tenant, "ann")
     await newProject(team, tenant, API, { own: [ann] })
     const data = tempDir()
-    const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0" })
+    const answers = createAnswers({ db: team.db, words: openFts5(data), folder: tempDir(), version: "0" })
     const follower = createFollower(team.db, data)
     onTestFinished(() => {
       answers.close()
@@ -132,6 +133,28 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     expect(await ask("list", {})).toMatchObject({ output: { total: 1 } })
     while (!(await follower.step()));
     expect(await ask("search", { query: "zebrafinch" })).toMatchObject({ output: { total: 1 } })
+  })
+
+  test("a hub that cannot build its index is not ready, and says why", async () => {
+    const team = await newTeam()
+    const ann = await newMember(team, await newTenant(team), "ann")
+    await newProject(team, ann.tenant, API, { own: [ann] })
+    await share(team, ann, "one", ["a zebrafinch sings"])
+    await team.asOwner("revoke select on hub.chunk from dex_hub_index")
+    const { url, log } = await startHub(hubEnv(team))
+    const ready = async () => {
+      const response = await fetch(`${url}/readyz`)
+      return [response.status, await response.text()]
+    }
+    const why = "This hub is building its search index. Use another one until it has.\n"
+    // The indexer has tried and failed.
+    await expect.poll(() => log.join()).toContain('"event":"follow"')
+    expect(await ready()).toEqual([503, why])
+    await team.asOwner("grant select on hub.chunk to dex_hub_index")
+    await expect.poll(ready).toEqual([200, "ready\n"])
+    const token = await tokenFor(team, ann)
+    const found = await request(url, token, "POST", "/v1/tools/search", { query: "zebrafinch" })
+    expect(found.body).toMatchObject({ total: 1 })
   })
 
   test("invalid questions are refused with the reason", async () => {

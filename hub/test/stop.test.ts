@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
   const isStopping = ({ log }: TestHub) => expect.poll(() => log.join()).toContain('"stopping"')
 
   test(
-    "reports that, answers what is in progress, and loses nothing",
+    "reports that it is stopping, answers the requests in progress, and loses nothing",
     async () => {
       const { team, env, token, server } = await hub("1")
       const { url } = server
@@ -83,7 +83,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
       expect(kept.map(({ native_id }) => native_id).sort()).toEqual([...taken].sort())
       expect(notAnswered.length).toBeGreaterThan(0)
 
-      // Its shard is complete: after a restart, it finds every one of them.
+      // Its index is complete: after a restart, it finds every one of them.
       const again = await startHub(env)
       const count = async () =>
         ((await request(again.url, token, "POST", "/v1/tools/search", { query: "wombat" })).body as { total: number })
@@ -93,7 +93,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
     MAX_MS,
   )
 
-  test("answers slow requests, while nobody new is let in", { timeout: MAX_MS }, async () => {
+  test("answers slow requests, and accepts no new ones", { timeout: MAX_MS }, async () => {
     const { team, token, server } = await hub("0")
     const blocker = new pg.Client({ connectionString: team.owner })
     await blocker.connect()
@@ -115,7 +115,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
     expect(await ended(server)).toEqual([0, null])
   })
 
-  test("answers after the reader of its log has gone, and ends as always", { timeout: MAX_MS }, async () => {
+  test("keeps answering after the reader of its log has exited, and stops normally", { timeout: MAX_MS }, async () => {
     const { server } = await hub("0")
     const { stdout } = server.child
     const closed = once(stdout!, "close")
@@ -136,7 +136,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
   })
 })
 
-test("a request that does not end is cut, and counted", async () => {
+test("a request that does not end is aborted and counted", async () => {
   const arrived = Promise.withResolvers<void>()
   const app = new Hono().get("/", () => {
     arrived.resolve()

@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest"
 import { tempDir } from "../../test/support/temp.ts"
-import { createAnswers } from "../src/shards/answer.ts"
-import { createFollower } from "../src/shards/follow.ts"
+import { createAnswers } from "../src/search/answer.ts"
+import { createFollower } from "../src/search/follow.ts"
+import { openFts5 } from "../src/search/fts5.ts"
 import { hubWithPeople } from "./support/people.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { share } from "./support/share.ts"
@@ -15,7 +16,7 @@ describe.skipIf(!hasPostgres)("a hub's notes about its own history", () => {
     onTestFinished(() => follower.close())
     while (!(await follower.step()));
     await share(team, ann, "two", ["another zebrafinch sings"])
-    const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0" })
+    const answers = createAnswers({ db: team.db, words: openFts5(data), folder: tempDir(), version: "0" })
     onTestFinished(() => answers.close())
     const behind = JSON.stringify(await answers.answer({ viewer: ann, tool: "search", input: { query: "zebrafinch" } }))
     expect(behind).toContain(

@@ -45,7 +45,7 @@ describe.skipIf(!hasPostgres)("a second person", () => {
     )
     await expect.poll(async () => (await asBob(["search", "refresh token race", "--team"])).code).toBe(0)
     const found = await asBob(["search", "refresh token race", "--team"])
-    expect(found.stdout).toContain("why does the refresh token race")
+    expect(found.stdout).toContain("Why does the refresh token race")
     expect(found.stdout).toContain(`ann/claude_code:${ID}`)
     const shown = await asBob(["show", `ann/claude_code:${ID}`])
     expect(shown.stdout).toContain("The mutex is released too early.")

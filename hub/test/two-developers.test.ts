@@ -12,12 +12,18 @@ import { newMember, newTeam, newTenant } from "./support/team.ts"
 const KEY = "github.com/acme/api"
 
 /** A laptop with a checkout of the repository, and one conversation in it. */
-async function developer(id: string, prompt: string, assistant: string) {
+async function developer(
+  id: string,
+  prompt: string,
+  assistant: string,
+  remotes: Record<string, string> = { origin: "git@github.com:acme/api.git" },
+) {
   const home = tempDir()
   const checkout = join(home, "code", "api")
   mkdirSync(checkout, { recursive: true })
   execFileSync("git", ["init", "-q", checkout])
-  execFileSync("git", ["-C", checkout, "remote", "add", "origin", "git@github.com:acme/api.git"])
+  for (const [name, address] of Object.entries(remotes))
+    execFileSync("git", ["-C", checkout, "remote", "add", name, address])
   claudeSession(home, { id, cwd: checkout, start: "2026-10-02T10:00:00Z", turns: [{ user: prompt, assistant }] })
   const run = (args: string[], input?: string) => dex(home, args, {}, DEX, input, checkout)
   expect((await run(["sync"])).code).toBe(0)
@@ -25,6 +31,26 @@ async function developer(id: string, prompt: string, assistant: string) {
 }
 
 describe.skipIf(!hasPostgres)("two developers of one repository", () => {
+  test("are offered one name on the hub, if one of them has it as a second remote", async () => {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const ann = await newMember(team, tenant, "ann")
+    const hub = await startHub(hubEnv(team))
+    const upstream = "https://github.com/acme/api"
+    const inUpstream = await developer("11111111-1111-4222-8333-444444444444", "why", "A mutex.")
+    const inFork = await developer("22222222-1111-4222-8333-444444444444", "where", "In Redis.", {
+      origin: "https://github.com/ann/api",
+      upstream,
+    })
+    for (const run of [inUpstream, inFork])
+      expect((await run(["hub", "login", hub.url, "--token-stdin"], await tokenFor(team, ann))).code).toBe(0)
+    expect((await inUpstream(["hub", "share", "--yes"])).code).toBe(0)
+    const { stderr } = await inFork(["hub", "share"])
+    expect(stderr).toContain("as github.com/ann/api: members of the project can read it.")
+    expect(stderr).toContain(`is on the hub as ${KEY}; to add to that: dex hub share --name ${KEY}`)
+    expect((await inFork(["hub", "share", "--name", KEY])).stderr).not.toContain("to add to that")
+  })
+
   test("share it and find each other's conversations, without the hub's operator", async () => {
     const team = await newTeam()
     const tenant = await newTenant(team)

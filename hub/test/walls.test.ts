@@ -3,8 +3,9 @@ import type { HistoryReader } from "../../src/store/history/store.ts"
 import { conversation, textMessage, unit } from "../../test/support/conversations.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { createHubApp } from "../src/http/app.ts"
-import { type AccessCheckOverrides, createAnswers } from "../src/shards/answer.ts"
-import { createFollower } from "../src/shards/follow.ts"
+import { type AccessCheckOverrides, createAnswers } from "../src/search/answer.ts"
+import { createFollower } from "../src/search/follow.ts"
+import { openFts5 } from "../src/search/fts5.ts"
 import { auditLines, recordAudit } from "../src/store/audit.ts"
 import type { Database, Viewer } from "../src/store/connection.ts"
 import { setProvider } from "../src/store/groups.ts"
@@ -17,7 +18,7 @@ import { AUDIT_SCOPE, NOTICE_SCOPE, TOKEN_SCOPE } from "../src/store/scope.ts"
 import { headOf, newLaptop, pushOne, wireMessages } from "./support/laptop.ts"
 import { hasPostgres, run } from "./support/postgres.ts"
 import { tokenFor } from "./support/server.ts"
-import { inShard, newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
+import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
 // Who may read what. Every text contains a canary that names its tenant, its author and who may read it.
 
@@ -116,6 +117,7 @@ async function everything(history: HistoryReader, texts: string[], owners: strin
     await history.titles(refs),
     await history.touching("/code/"),
     await history.usingModel("opus"),
+    await history.keptOnlyHere(),
     await history.commits({ limit: 1000, inside: KEYS[0] }),
     await history.spans({}),
     await history.stats(),
@@ -145,105 +147,109 @@ describe.skipIf(!hasPostgres)("walls", () => {
     "group_role",
     "access_request",
     "project_rule",
+    "line_work",
+    "line_file",
+    "line_commit",
   ]
 
   test.each([
     ["with both walls", false, {}],
     ["with row-level security alone", false, { scope: NO_SCOPE }],
     ["with the scope alone", true, {}],
-  ])("everybody reads all that they may, and not a byte of anything else, %s", async (_, isOpened, options) => {
-    const { team, viewers, canaries } = await world()
-    if (isOpened) {
-      for (const table of OPENED) await run(team.owner, `alter table hub.${table} disable row level security`)
-      await run(team.owner, "alter table hub_key.conversation_key disable row level security")
-    }
-    const texts = canaries.map(({ text }) => text)
-    for (const viewer of viewers) {
-      const mine = texts.filter((text) => canaries.find((one) => one.text === text)!.mayRead(viewer))
-      const history = openViewerHistory(team.db, viewer, options)
-      // Their own, and those of a member whose refs exist in every tenant.
-      const wanted = texts.filter((text) => text.includes(`-${viewer.name}-`) || text.includes("-ann-"))
-      const seen = await everything(history, wanted, ["ann", viewer.name])
-      const found = texts.filter((text) => seen.includes(text))
-      expect(found.filter((text) => !mine.includes(text))).toEqual([])
-      expect(found).toEqual(mine)
-    }
-  })
-
-  test.each([
-    ["a shard", 1],
-    ["two shards", 2],
   ])(
-    "the tools of %s tell nothing foreign, with both walls or with either, and count what got past the first",
-    async (_, shards) => {
+    "everybody can read all that they have access to, and not a byte of anything else, %s",
+    async (_, isOpened, options) => {
       const { team, viewers, canaries } = await world()
-      if (shards === 2)
-        for (const tenant of new Set(viewers.map((viewer) => viewer.tenant))) await inShard(team, tenant, 1, [KEYS[1]!])
-      const data = tempDir()
-      const follower = createFollower(team.db, data)
-      onTestFinished(() => follower.close())
-      while (!(await follower.step()));
-      const questions = [
-        { tool: "search", input: { query: "canary", limit: 50 } },
-        { tool: "search", input: { query: "canary", by: "message", limit: 50, explain: true } },
-        { tool: "search", input: { query: "canarry" } },
-        { tool: "search", input: { file: "canary", limit: 50 } },
-        { tool: "list", input: { limit: 50 } },
-        { tool: "list", input: { all: true, limit: 50 } },
-        { tool: "stats", input: {} },
-        { tool: "show", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
-        { tool: "timeline", input: { id: `ann/claude_code:${canaries[0]!.text}#1`, session: "all" } },
-        { tool: "passages", input: { query: "canary", by: "message", limit: 50, offset: 0 } },
-        ...KEYS.map((project) => ({ tool: "lines", input: { ...LINES, project } })),
-        ...canaries.slice(0, 9).map(({ text }) => ({ tool: "passage", input: { id: `ann/claude_code:${text}#1` } })),
-        ...canaries
-          .slice(0, 9)
-          .map(({ text }) => ({ tool: "reasons", input: { id: `ann/claude_code:${text}`, edits: [] } })),
-        { tool: "edited_files", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
-      ]
-      const answersFor = async (viewer: Viewer, walls: AccessCheckOverrides) => {
-        const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0", accessChecks: walls })
-        try {
-          const all = await Promise.all(questions.map((one) => answers.answer({ viewer, ...one })))
-          const drops = all.map((one) => ("drops" in one ? one.drops : 0)).reduce((a, b) => a + b, 0)
-          // The answer to a ref that is not theirs says that it does not exist, and repeats it.
-          const texts = all
-            .map((one) => JSON.stringify(one).replaceAll(/ann\/claude_code:canary[\w-]+/g, ""))
-            .join("\n")
-          const lines = JSON.stringify(all.filter((_, i) => questions[i]!.tool === "lines"))
-          return {
-            drops,
-            found: canaries.filter(({ text }) => texts.includes(text)),
-            ofLines: canaries.filter(({ text }) => lines.includes(text)),
-          }
-        } finally {
-          answers.close()
-        }
+      if (isOpened) {
+        for (const table of OPENED) await run(team.owner, `alter table hub.${table} disable row level security`)
+        await run(team.owner, "alter table hub_key.conversation_key disable row level security")
       }
-      const some = viewers.filter((_, i) => i % 5 === 0)
-      for (const viewer of some) {
-        const { found, drops, ofLines } = await answersFor(viewer, {})
-        expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
-        expect(ofLines).toEqual(canaries.filter(({ mayRead }) => mayRead(viewer)))
-        expect(found.length > 0 || viewer.role !== "member").toBe(true)
-        expect(drops).toBe(0)
-      }
-      // Without the first wall, row-level security drops what the shard returns, and counts it.
-      let dropped = 0
-      for (const viewer of some) {
-        const { found, drops, ofLines } = await answersFor(viewer, { scope: NO_SCOPE, index: "all" })
-        expect([...found, ...ofLines].filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
-        dropped += drops
-      }
-      expect(dropped).toBeGreaterThan(0)
-      for (const table of OPENED) await run(team.owner, `alter table hub.${table} disable row level security`)
-      await run(team.owner, "alter table hub_key.conversation_key disable row level security")
-      for (const viewer of some) {
-        const { found, ofLines } = await answersFor(viewer, {})
-        expect([...found, ...ofLines].filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+      const texts = canaries.map(({ text }) => text)
+      for (const viewer of viewers) {
+        const mine = texts.filter((text) => canaries.find((one) => one.text === text)!.mayRead(viewer))
+        const history = openViewerHistory(team.db, viewer, options)
+        // Their own, and those of a member whose refs exist in every tenant.
+        const wanted = texts.filter((text) => text.includes(`-${viewer.name}-`) || text.includes("-ann-"))
+        const seen = await everything(history, wanted, ["ann", viewer.name])
+        const found = texts.filter((text) => seen.includes(text))
+        expect(found.filter((text) => !mine.includes(text))).toEqual([])
+        expect(found).toEqual(mine)
       }
     },
   )
+
+  test("the tools reveal nothing of others, with both walls or with either, and count what got past the first", async () => {
+    const { team, viewers, canaries } = await world()
+    const data = tempDir()
+    const follower = createFollower(team.db, data)
+    onTestFinished(() => follower.close())
+    while (!(await follower.step()));
+    const questions = [
+      { tool: "search", input: { query: "canary", limit: 50 } },
+      { tool: "search", input: { query: "canary", by: "message", limit: 50, explain: true } },
+      { tool: "search", input: { query: "canarry" } },
+      { tool: "search", input: { file: "canary", limit: 50 } },
+      { tool: "list", input: { limit: 50 } },
+      { tool: "list", input: { all: true, limit: 50 } },
+      { tool: "stats", input: {} },
+      { tool: "show", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
+      { tool: "timeline", input: { id: `ann/claude_code:${canaries[0]!.text}#1`, session: "all" } },
+      { tool: "passages", input: { query: "canary", by: "message", limit: 50, offset: 0 } },
+      ...KEYS.map((project) => ({ tool: "lines", input: { ...LINES, project } })),
+      ...canaries.slice(0, 9).map(({ text }) => ({ tool: "passage", input: { id: `ann/claude_code:${text}#1` } })),
+      ...canaries
+        .slice(0, 9)
+        .map(({ text }) => ({ tool: "reasons", input: { id: `ann/claude_code:${text}`, edits: [] } })),
+      { tool: "edited_files", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
+    ]
+    const answersFor = async (viewer: Viewer, walls: AccessCheckOverrides) => {
+      const answers = createAnswers({
+        db: team.db,
+        words: openFts5(data),
+        folder: tempDir(),
+        version: "0",
+        accessChecks: walls,
+      })
+      try {
+        const all = await Promise.all(questions.map((one) => answers.answer({ viewer, ...one })))
+        const drops = all.map((one) => ("drops" in one ? one.drops.unexpected : 0)).reduce((a, b) => a + b, 0)
+        // The answer to a ref that is not theirs says that it does not exist, and repeats it.
+        const texts = all.map((one) => JSON.stringify(one).replaceAll(/ann\/claude_code:canary[\w-]+/g, "")).join("\n")
+        const lines = JSON.stringify(all.filter((_, i) => questions[i]!.tool === "lines"))
+        return {
+          drops,
+          found: canaries.filter(({ text }) => texts.includes(text)),
+          ofLines: canaries.filter(({ text }) => lines.includes(text)),
+        }
+      } finally {
+        answers.close()
+      }
+    }
+    const some = viewers.filter((_, i) => i % 5 === 0)
+    for (const viewer of some) {
+      const { found, drops, ofLines } = await answersFor(viewer, {})
+      expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+      expect(ofLines).toEqual(canaries.filter(({ mayRead }) => mayRead(viewer)))
+      expect(found.length > 0 || viewer.role !== "member").toBe(true)
+      expect(drops).toBe(0)
+    }
+    // Without the first wall, row-level security drops what the index returns, and counts it.
+    let dropped = 0
+    for (const viewer of some) {
+      const { found, drops, ofLines } = await answersFor(viewer, { scope: NO_SCOPE, index: "all" })
+      expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+      expect(ofLines).toEqual(canaries.filter(({ mayRead }) => mayRead(viewer)))
+      dropped += drops
+    }
+    expect(dropped).toBeGreaterThan(0)
+    for (const table of OPENED) await run(team.owner, `alter table hub.${table} disable row level security`)
+    await run(team.owner, "alter table hub_key.conversation_key disable row level security")
+    for (const viewer of some) {
+      const { found, ofLines } = await answersFor(viewer, {})
+      expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+      expect(ofLines).toEqual(canaries.filter(({ mayRead }) => mayRead(viewer)))
+    }
+  })
 
   /** Removes the conditions in the statements of each route. */
   const SCOPES = [AUDIT_SCOPE, NOTICE_SCOPE, TOKEN_SCOPE]
@@ -251,7 +257,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
     ["with both walls", [], false],
     ["with row-level security alone", SCOPES, false],
     ["with the scope alone", [], true],
-  ])("no route tells what is another's, %s", async (_, removed, isOpened) => {
+  ])("no route reveals what belongs to somebody else, %s", async (_, removed, isOpened) => {
     const { team, viewers } = await world()
     const [ann] = viewers as [Viewer]
     // Everybody has something of each kind, with their name in it; the first admin opened ann's conversation.
@@ -279,8 +285,9 @@ describe.skipIf(!hasPostgres)("walls", () => {
       ...team.db,
       as: (viewer, work) => team.db.as(viewer, (query) => work((text, values) => query(without(text), values))),
     }
-    const shards = { ask: async () => ({}), state: () => ({ waiting: 0, drops: 0, lags: [] }), close: async () => {} }
-    const app = createHubApp({ db, shards, version: "0", log: () => {} })
+    const state = () => ({ waiting: 0, drops: { expected: 0, unexpected: 0 }, lags: [], isBuilt: true })
+    const search = { ask: async () => ({}), state, close: async () => {} }
+    const app = createHubApp({ db, search, version: "0", log: () => {} })
     const seen = async (viewer: Viewer, path: string) => {
       const authorization = `Bearer ${await tokenFor(team, viewer, ["push", "read", "admin"])}`
       const response = await app.request(path, { headers: { authorization } })
@@ -318,6 +325,9 @@ describe.skipIf(!hasPostgres)("walls", () => {
       "token",
       "receipt",
       "access_request",
+      "line_work",
+      "line_file",
+      "line_commit",
     ]
     for (const table of tables) {
       const count = `select count(*) as n from hub.${table}`
@@ -354,7 +364,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
     expect(await run(owner, roles)).toEqual([])
   })
 
-  test("the shards read all of their own tenant, nothing of another, and change nothing", async () => {
+  test("the indexer reads all of their own tenant, nothing of another, and changes nothing", async () => {
     const { team, viewers, canaries } = await world()
     const [ann] = viewers as [Viewer]
     const rows = (await openTenantHistory(team.db, ann.tenant).changes(undefined, 1000)).changes
@@ -362,6 +372,8 @@ describe.skipIf(!hasPostgres)("walls", () => {
     expect(rows.map(({ ref }) => ref!.id).sort()).toEqual(own.map(({ text }) => text).sort())
     const change = team.db.asIndex(ann.tenant, (query) => query("delete from hub.conversation"))
     await expect(change).rejects.toThrow(/denied/)
+    for (const statement of ["select from hub.line_file", "delete from hub.line_work"])
+      await expect(team.db.asIndex(ann.tenant, (query) => query(statement))).rejects.toThrow(/denied/)
   })
 
   test("the hub's role adds members only to the tenant that the operator gave their issuer", async () => {

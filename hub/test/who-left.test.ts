@@ -2,8 +2,6 @@ import { describe, expect, test } from "vitest"
 import { modelServer } from "../../test/support/model-server.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { REF, whoLeft } from "./support/queue.ts"
-import { share } from "./support/share.ts"
-import { inShard, newProject } from "./support/team.ts"
 
 const QUESTION = "where should we store the queue"
 
@@ -24,7 +22,9 @@ describe.skipIf(!hasPostgres)("the knowledge of a member who left", () => {
       return [{ text: `The queue is stored in Postgres [${n}]. It is stored in Redis [${n}].` }]
     })
     const answer = await ask(bob, { DEX_LLM_PROVIDER: server.url })
-    expect(answer.stdout).toMatch(/^The queue is stored in Postgres \[\d+\]\.\n/)
+    expect(answer.stdout).toMatch(
+      /^Confidence: \w+\. Written by a model from these sources\.\n\nThe queue is stored in Postgres \[\d+\]\.\n/,
+    )
     expect(answer.stdout).not.toContain("Redis")
     expect(answer.stdout).toContain(`${REF}#2`)
     const read = server.requests.at(-1)!.body.messages.at(-1)!.content
@@ -41,7 +41,7 @@ describe.skipIf(!hasPostgres)("the knowledge of a member who left", () => {
   })
 
   test("is found by dex blame and dex why, with their name, and not by members without access", async () => {
-    const { team, tenant, hub, bob, cy, commit } = await whoLeft()
+    const { hub, bob, cy, commit } = await whoLeft()
     const blame = (who: typeof bob, ...args: string[]) => who.run(["blame", ...args])
     // Bob's own machine has nothing of it, and says where to ask next.
     const here = await blame(bob, "src/queue.ts:3")
@@ -50,7 +50,7 @@ describe.skipIf(!hasPostgres)("the knowledge of a member who left", () => {
 
     await expect.poll(async () => (await blame(bob, "src/queue.ts:3", "--team")).code).toBe(0)
     const line = await blame(bob, "src/queue.ts:3", "--team")
-    expect(line.stdout).toMatch(/^ {2}ann\/claude_code:11111111#\d+ {2}Claude Code .* 3\) +const quokka2/)
+    expect(line.stdout).toMatch(/^p ann\/claude_code:11111111#\d+ {2}Claude Code .* 3\) +const quokka2/)
     expect(line.stderr).toContain("from your team's hub: 1 (ann); from this machine: 0")
     const whole = JSON.parse((await blame(bob, "src/queue.ts", "--team", "--json")).stdout)
     expect(whole).toMatchObject({ total: 12, proved: 12 })
@@ -76,19 +76,6 @@ describe.skipIf(!hasPostgres)("the knowledge of a member who left", () => {
     )
     expect(prose.answer).toMatchObject({ text: expect.stringMatching(/^The queue is stored in Postgres \[\d+\]\.$/) })
     expect(prose.answer.sources).toMatchObject([{ ref: `${REF}#2` }])
-
-    // A part of what his team shares is on a node that is down.
-    await newProject(team, tenant, "git.test/acme/web", { own: [bob.who] })
-    await inShard(team, tenant, 1, ["git.test/acme/web"])
-    await share(team, bob.who, "b", ["the queue of the web"], { project: "git.test/acme/web" })
-    await team.asOwner("update hub.shard set node = 'gone' where id = 1")
-    const searching = await modelServer((_, turn) =>
-      turn === 0
-        ? [{ calls: [{ id: "c1", name: "search", arguments: JSON.stringify({ query: "queue" }) }] }]
-        : [{ text: "It is not said." }],
-    )
-    const missing = await bob.run(["why", commit, "--team", "--json"], { DEX_LLM_PROVIDER: searching.url })
-    expect(JSON.parse(missing.stdout).notes).toContainEqual(expect.stringContaining("Searched 1 of 2 shards"))
 
     for (const args of [
       ["blame", "src/queue.ts"],

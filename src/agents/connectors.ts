@@ -5,22 +5,26 @@ import { allRoots, hasAnyRoot } from "./kit/places.ts"
 import { loadOutside, type UnloadedAgent } from "./outside.ts"
 import { agents, isDexSource } from "./registry.ts"
 
-/** The sources to load: those that have a folder on the machine, and `stored` ones, whose records may have to be parsed again. */
+/**
+ * Selects the built-in agents to load: those with a folder on the machine, and `stored` ones, whose records may be parsed again.
+ */
 export type WantedSources = { machine: Machine; stored: readonly SourceId[] }
 
 /**
- * Loads the connectors of the built-in agents that `wanted` selects, and of the agents that the user added. Without `wanted`,
- * loads those of all built-in agents, for a caller that waits for new agents.
+ * Loads the connectors of the built-in agents that `wanted` selects, and of the agents that the user added. If `wanted` is
+ * omitted, loads the connectors of all built-in agents, for callers that wait for new agents.
  */
 export async function loadConnectors(
   names: readonly string[] = [],
   dexDir = "",
   wanted?: WantedSources,
 ): Promise<{ connectors: readonly Connector[]; unloaded: UnloadedAgent[] }> {
-  const outside = await loadOutside(names, dexDir)
+  const outsideAgents = await loadOutside(names, dexDir)
   const builtIn = agents.filter((agent) => wanted === undefined || isWanted(agent, wanted))
-  const loaded = await Promise.all([...builtIn, ...outside.agents].flatMap(({ connector }) => connector?.() ?? []))
-  return { connectors: loaded.map(withOtherHomes), unloaded: outside.unloaded }
+  const loadedConnectors = await Promise.all(
+    [...builtIn, ...outsideAgents.agents].flatMap(({ connector }) => connector?.() ?? []),
+  )
+  return { connectors: loadedConnectors.map(withOtherHomes), unloaded: outsideAgents.unloaded }
 }
 
 /** Loads the connector for a source. Returns undefined if there is none. */
@@ -39,7 +43,7 @@ function isWanted({ source, roots }: Agent, { machine, stored }: WantedSources):
   return stored.includes(source) || (roots !== undefined && hasAnyRoot(roots, machine))
 }
 
-/** Makes a connector search the other homes too, except for dex's own sources, which are only in dex's folder. */
+/** Returns a connector that also searches the other homes, except for dex's own sources, which are only in dex's folder. */
 function withOtherHomes(connector: Connector): Connector {
   if (isDexSource(connector.source)) return connector
   const roots = (machine: Machine) => allRoots((each) => connector.roots(each), machine)

@@ -15,9 +15,9 @@ export function claudeCodeRoots(machine: Machine): string[] {
   const folders = configured.filter((dir) => dir !== "")
   const config = folders.length > 0 ? folders : belowHome(".claude")(machine)
   const desktop = join(settingsFolder(machine), "Claude", COWORK_FOLDER)
-  const store = ["Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", "Claude", COWORK_FOLDER]
-  const desktops = platform === "win32" ? [desktop, join(localAppData(machine), ...store)] : [desktop]
-  return [...new Set([...config, join(home, ".config", "claude"), ...desktops])]
+  const storeFolder = ["Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", "Claude", COWORK_FOLDER]
+  const desktopFolders = platform === "win32" ? [desktop, join(localAppData(machine), ...storeFolder)] : [desktop]
+  return [...new Set([...config, join(home, ".config", "claude"), ...desktopFolders])]
 }
 
 const claudeCode: Agent = {
@@ -28,6 +28,7 @@ const claudeCode: Agent = {
   basis: "recorded",
   connector: async () => (await import("./claude-code/connector.ts")).claudeCodeConnector,
   resume: (id) => ["claude", "--resume", id],
+  bring: async () => (await import("./claude-code/bring.ts")).claudeCodeBring,
   open: ["claude"],
   session: { variable: "CLAUDE_CODE_SESSION_ID" },
   toolOutputMarks: ["tool_result", "toolUseResult"],
@@ -44,7 +45,8 @@ const codex: Agent = {
   roots: codexRoots,
   basis: "recorded",
   connector: async () => (await import("./codex/connector.ts")).codexConnector,
-  resume: (id) => ["codex", "resume", id],
+  // Without -C, Codex asks in which of the two folders to continue, and suggests the old one even if it is gone.
+  resume: (id, _path, isElsewhere) => ["codex", "resume", ...(isElsewhere ? ["-C", "."] : []), id],
   open: ["codex"],
   session: { variable: "CODEX_THREAD_ID", idFromCall: threadOfCall },
   toolOutputMarks: ["function_call_output", "custom_tool_call_output"],
@@ -53,14 +55,14 @@ const codex: Agent = {
   wiring: async () => (await import("./codex/wiring.ts")).codexWiring,
 }
 
-/** Codex sends its thread's id with each call; a server does not find it in its environment. */
+/** Reads the thread's id, which Codex sends with each MCP call because the server cannot find it in its environment. */
 function threadOfCall(meta: Record<string, unknown>): string | undefined {
   const metadata = meta["x-codex-turn-metadata"]
   const turn = typeof metadata === "string" ? parseObject(metadata) : isRecord(metadata) ? metadata : undefined
   return string(turn?.thread_id) ?? string(turn?.session_id)
 }
 
-/** The names of OpenCode's databases, including those of agents that share the schema in their own folder. */
+/** Matches the file names of OpenCode's databases, and those of agents that use the same schema in their own folder. */
 export const OPENCODE_DATABASE = /^(?:opencode|kilo|mimocode).*\.db$/
 
 export function opencodeRoots({ home, env }: Machine): string[] {
@@ -80,8 +82,10 @@ const opencode: Agent = {
   basis: "recorded",
   connector: async () => (await import("./opencode/connector.ts")).opencodeConnector,
   resume: (id) => ["opencode", "--session", id],
+  bring: async () => (await import("./opencode/bring.ts")).opencodeBring,
   open: ["opencode", "--prompt"],
   hooks: async () => (await import("./hooks.ts")).opencodeHooks,
+  hookOutput: "text",
   headless: async () => (await import("./opencode/headless.ts")).opencodeHeadless,
   wiring: async () => (await import("./opencode/wiring.ts")).opencodeWiring,
 }
@@ -100,8 +104,10 @@ const cursor: Agent = {
   basis: "recorded",
   connector: async () => (await import("./cursor/connector.ts")).cursorConnector,
   resume: (id) => ["cursor-agent", `--resume=${id}`],
-  // This command has not been tried.
+  // This command line has not been tested.
   open: ["cursor-agent"],
+  hooks: async () => (await import("./hooks.ts")).cursorHooks,
+  hookOutput: "additional_context",
   wiring: async () => (await import("./cursor/connector.ts")).cursorWiring,
 }
 
@@ -115,6 +121,7 @@ const geminiCli: Agent = {
   basis: "recorded",
   connector: async () => (await import("./gemini-cli/connector.ts")).geminiCliConnector,
   resume: (id) => ["gemini", "--resume", id],
+  bring: async () => (await import("./gemini-cli/bring.ts")).geminiCliBring,
   open: ["gemini", "--prompt-interactive"],
   toolOutputMarks: ["functionResponse"],
   hooks: async () => (await import("./hooks.ts")).geminiCliHooks,
@@ -128,7 +135,7 @@ function dexFolder({ home, env }: Machine): string {
 
 export const dexChatRoots: Roots = (machine) => [join(dexFolder(machine), "chat-sessions")]
 
-/** Questions that people asked dex itself. */
+/** Conversations with dex itself. */
 const dexChat: Agent = {
   source: "dex_chat",
   name: "dex chat",
@@ -143,7 +150,7 @@ export function notesFolder(dexHome: string): string {
 
 export const dexNoteRoots: Roots = (machine) => [notesFolder(dexFolder(machine))]
 
-/** Notes that people and agents gave to dex. */
+/** Notes that people and agents stored in dex. */
 const dexNote: Agent = {
   source: "dex_note",
   name: "dex note",
@@ -158,12 +165,12 @@ export const agents: readonly Agent[] = [
   ...[dexChat, dexNote],
 ]
 
-/** Whether this is one of dex's own sources, which are not installed agents. */
+/** Whether a source is one of dex's own, which are not installed agents. */
 export function isDexSource(source: SourceId): boolean {
   return source === dexChat.source || source === dexNote.source
 }
 
-/** Filters counts by source to those of agents. */
+/** Returns only those counts whose source is an agent. */
 export function onlyAgents(sources: Readonly<Record<SourceId, number>>): Record<SourceId, number> {
   return Object.fromEntries(Object.entries(sources).filter(([source]) => !isDexSource(source)))
 }

@@ -27,53 +27,56 @@ function pathsOf({ paths, variable }: UnreadStore, homes: readonly string[], env
   return [...new Set(folder ? [join(folder, variable.below ?? ""), ...belowHome] : belowHome)]
 }
 
-/** Counts the files at a path. Links, and anything without access permission, are not counted. */
-function countFilesAt(path: string, names: RegExp | undefined): number {
+/**
+ * Counts the file at a path, or the files with matching names below it. Links and files without access permission do not count.
+ */
+function countFilesAt(path: string, namePattern: RegExp | undefined): number {
   const stat = lookAt(path, { follow: false })
   if (stat === undefined || stat === "unknown") return 0
-  return stat.isFile() ? 1 : stat.isDirectory() ? countFilesIn(path, names) : 0
+  return stat.isFile() ? 1 : stat.isDirectory() ? countFilesIn(path, namePattern) : 0
 }
 
-function countFilesIn(folder: string, names = /(?:)/): number {
-  let files = 0
+function countFilesIn(folder: string, namePattern = /(?:)/): number {
+  let count = 0
   const folders = [{ folder, depth: 0 }]
-  for (let current = folders.pop(); current && files < MAX_COUNTED_FILES; current = folders.pop()) {
+  for (let current = folders.pop(); current && count < MAX_COUNTED_FILES; current = folders.pop()) {
     for (const entry of entriesIn(current.folder)) {
-      if (entry.isFile()) files += names.test(entry.name) ? 1 : 0
+      if (entry.isFile()) count += namePattern.test(entry.name) ? 1 : 0
       else if (entry.isDirectory() && current.depth < MAX_DEPTH)
         folders.push({ folder: join(current.folder, entry.name), depth: current.depth + 1 })
     }
   }
-  return Math.min(files, MAX_COUNTED_FILES)
+  return Math.min(count, MAX_COUNTED_FILES)
 }
 
 function entriesIn(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // unreadable, so the number of files is unknown
+    return [] // the folder cannot be read, so the number of its files is unknown
   }
 }
 
 /**
- * A place for conversations that dex cannot read, or cannot read yet. `paths` are relative to the home folder and cover every
- * system. `variable` is an environment variable that names another folder, in which the conversations are in `below`.
+ * A place in which a program stores conversations that dex cannot read, or cannot read yet. `paths` are relative to the home
+ * folder and cover every system. `variable` is an environment variable that names another folder; the conversations are then in
+ * its subfolder `below`.
  */
 type UnreadStore = {
-  /** The source that the agent would have. Once dex can read a store, it is no longer searched for. */
+  /** The source that the program would have if dex could read it. Once dex reads this source, it no longer searches for the store. */
   source: string
   name: string
   paths: readonly string[]
   variable?: { name: string; below?: string }
-  /** The names of files with conversations. Without it, all files count. */
+  /** Matches the names of files with conversations. If absent, all files count. */
   files?: RegExp
-  /** Why only the program itself can read the store. */
+  /** The reason why only the program itself can read the store. */
   why?: string
 }
 
 const ENCRYPTED = "encrypted, with a key that only the program has"
 
-/** An editor's settings folder, on each system. */
+/** Returns the settings folders of these editors on each system, relative to the home folder. */
 function userFolders(...names: string[]): string[] {
   const settings = [".config", "Library/Application Support", "AppData/Roaming"]
   return names.flatMap((name) => settings.map((folder) => `${folder}/${name}/User`))
@@ -85,15 +88,15 @@ function dataFolders(name: string, below = ""): string[] {
   )
 }
 
-/** The known stores, ordered by name. The locations are those that other programs for reading conversations use. */
+/** The known stores. Their locations were taken from other programs that read conversations. */
 export const UNREAD_STORES: readonly UnreadStore[] = [
   { source: "amp_editor", name: "Amp in an editor", paths: inEditorFolders("sourcegraph.amp/threads3") },
   { source: "astrbot", name: "AstrBot", paths: [".astrbot/data/data_v4.db", ".astrbot_launcher/instances"] },
   {
-    source: "chatgpt",
+    source: "chatgpt_desktop",
     name: "ChatGPT for the desktop",
     paths: ["Library/Application Support/com.openai.chat"],
-    why: `${ENCRYPTED}; chatgpt.com exports them`,
+    why: `${ENCRYPTED}; chatgpt.com exports them for \`dex import\``,
   },
   {
     source: "claude_desktop",
@@ -103,32 +106,15 @@ export const UNREAD_STORES: readonly UnreadStore[] = [
       "AppData/Roaming/Claude/IndexedDB",
       ".config/Claude/IndexedDB",
     ],
-    why: "on Anthropic's server; claude.ai exports them",
+    why: "on Anthropic's server; claude.ai exports them for `dex import`",
   },
   { source: "codebuddy", name: "CodeBuddy Code", paths: [".codebuddy/projects"] },
-  { source: "codebuff", name: "Codebuff", paths: [".config/manicode/projects"] },
   { source: "command_code", name: "Command Code", paths: [".commandcode/projects"] },
   { source: "cortex_code", name: "Cortex Code", paths: [".snowflake/cortex/conversations"] },
   { source: "deep_agents", name: "Deep Agents", paths: [".deepagents/.state/sessions.db", ".deepagents/sessions.db"] },
-  {
-    source: "deepseek_harness",
-    name: "DeepSeek Harness",
-    paths: [".dsh/sessions"],
-    variable: { name: "DSH_HOME", below: "sessions" },
-  },
   { source: "deepseek_tui", name: "DeepSeek TUI", paths: [".deepseek/sessions", ".codewhale/sessions"] },
   { source: "devin", name: "Devin CLI", files: /\.db$/, paths: dataFolders("devin") },
-  {
-    source: "forge",
-    name: "Forge",
-    files: /\.db$/,
-    paths: [".forge", "forge/.forge.db"],
-    variable: { name: "FORGE_CONFIG" },
-  },
-  { source: "gptme", name: "gptme", paths: [".local/share/gptme/logs"] },
   { source: "icodemate", name: "IcodeMate", paths: [".local/share/icodemate"] },
-  { source: "junie", name: "Junie", paths: [".junie/sessions"], variable: { name: "JUNIE_HOME", below: "sessions" } },
-  { source: "kilo_editor", name: "Kilo Code in an editor", paths: inEditorFolders("kilocode.kilo-code/tasks") },
   {
     source: "kimi_work",
     name: "Kimi Work",
@@ -153,7 +139,6 @@ export const UNREAD_STORES: readonly UnreadStore[] = [
     paths: appendToEach(userFolders("Positron"), "workspaceStorage"),
   },
   { source: "prime_agent", name: "Prime Agent", paths: [".prime/agent/sessions"] },
-  { source: "qclaw", name: "QClaw", paths: [".qclaw/agents"] },
   { source: "kimi_openclaw", name: "Kimi's OpenClaw", paths: [".kimi_openclaw/agents"] },
   { source: "qwenpaw", name: "QwenPaw", paths: [".copaw/workspaces"] },
   { source: "reasonix", name: "Reasonix", paths: [".reasonix", "AppData/Roaming/reasonix"] },
@@ -164,20 +149,6 @@ export const UNREAD_STORES: readonly UnreadStore[] = [
     name: "Trae",
     paths: appendToEach(userFolders("Trae", "Trae CN", "TRAE SOLO CN"), "globalStorage/state.vscdb"),
     why: ENCRYPTED,
-  },
-  {
-    source: "visual_studio_copilot",
-    name: "Copilot in Visual Studio",
-    paths: ["AppData/Local/Temp", "Library/Caches", ".cache"].map((folder) => `${folder}/VSGitHubCopilotLogs/traces`),
-  },
-  {
-    source: "warp",
-    name: "Warp",
-    paths: [
-      ".local/state/warp-terminal/warp.sqlite",
-      "Library/Group Containers/2BBY89MBSN.dev.warp/Library/Application Support/dev.warp.Warp-Stable/warp.sqlite",
-      "AppData/Local/warp/Warp/data/warp.sqlite",
-    ],
   },
   { source: "windsurf", name: "Windsurf's Cascade", paths: [".codeium/windsurf/cascade"], why: ENCRYPTED },
   {

@@ -1,10 +1,10 @@
 import { splitIdentifier } from "../core/words.ts"
-import type { TextStatement } from "./statements.ts"
+import { isAnnouncement, type TextStatement } from "./statements.ts"
 
 /** A question, with a weight for each of its words. Rare words have higher weights. */
 export type WeightedQuestion = { text: string; words: string[]; weights: number[] }
 
-/** How well a statement may answer a question: its features, each from 0 to about 1. */
+/** The features that predict how well a statement answers a question, each from 0 to about 1. */
 export type Features = Record<(typeof FEATURES)[number], number>
 
 export const FEATURES = [
@@ -44,8 +44,6 @@ export type RankedText = {
   score: number
 }
 
-const NARRATION =
-  /^(?:now|next|finally)\b|^(?:(?:ok(?:ay)?|great|good|perfect|now|first|next|so|alright|right|yes|hmm|wait|done|excellent)[,.!:—-]*\s+)*(?:let me|let's|i'll|i will|i'm going|i am going|i need to|i should|now i|i see|i can see|i've|i have|looking at|let us|i want|i think i|can you|could you|please)\b/i
 const COMMAND_QUESTION =
   /\bhow (?:do|can|should|to|would)\b|\b(?:command|run|flag|option|set|setting|env|variable|invoke|install)\b|\bwhat do i\b/i
 const NUMBER_QUESTION =
@@ -60,12 +58,12 @@ const DEFINITION =
 const PATH =
   /(?:^|[\s`"'(])(?:~|\.{0,2}\/|[\w.-]+\/)[\w@~.<>{}-]*(?:\/[\w.<>{}@-]+)*|\b\w[\w-]*\.(?:go|ts|js|py|md|json|ya?ml|toml|sh|txt|jsonl|rs|rb|java|c|h|cpp)\b/
 
-/** The number of words at the start of a sentence that are searched for its subject. */
+/** How many words at the start of a sentence are searched for its subject. */
 const SUBJECT_WORDS = 4
 
 export function featuresIn(question: WeightedQuestion, { statements, textKind, rank, score }: RankedText): Features[] {
   const stems = question.words.map(stemOf)
-  const total = question.weights.reduce((sum, weight) => sum + weight, 0) || 1
+  const totalWeight = question.weights.reduce((sum, weight) => sum + weight, 0) || 1
   const containedByText = new Map<string, boolean[]>()
   const wordsContainedIn = (text: string) => {
     const contained = containedByText.get(text) ?? containedIn(wordsOf(text), stems)
@@ -75,49 +73,49 @@ export function featuresIn(question: WeightedQuestion, { statements, textKind, r
   const wordLists = statements.map(({ text }) => wordsOf(text))
   const containedInEach = wordLists.map((words) => containedIn(words, stems))
   const containedAnywhere = stems.map((_, i) => containedInEach.some((contained) => contained[i]))
-  const wants = {
+  const asksFor = {
     command: COMMAND_QUESTION.test(question.text),
     number: NUMBER_QUESTION.test(question.text),
     path: PATH_QUESTION.test(question.text),
     reason: REASON_QUESTION.test(question.text),
     definition: DEFINITION_QUESTION.test(question.text),
   }
-  return statements.map(({ text, kind, lead, headings }, place) => {
+  return statements.map(({ text, kind, lead, headings }, index) => {
     const covered = stems.map(() => false)
-    /** The share of the question that these texts contain and the texts of earlier calls did not. */
-    const newShare = (...texts: (boolean[] | undefined)[]) => {
+    /** The share of the question that these texts contain but the texts of earlier calls did not. */
+    const newShare = (...containedPerText: (boolean[] | undefined)[]) => {
       let sum = 0
-      for (const contained of texts)
+      for (const contained of containedPerText)
         for (const [i, isContained] of (contained ?? []).entries())
           if (isContained && !covered[i]) {
             covered[i] = true
             sum += question.weights[i]!
           }
-      return sum / total
+      return sum / totalWeight
     }
-    const words = wordLists[place]!
+    const words = wordLists[index]!
     const otherWords = words.filter((word) => !stems.some((stem) => isFormOfStem(word, stem)))
-    const hasSpan = kind === "code" || /`[^`]+`/.test(text)
+    const hasCodeSpan = kind === "code" || /`[^`]+`/.test(text)
     const asNumber = (isTrue: boolean) => (isTrue ? 1 : 0)
     const isSubject = words.slice(0, SUBJECT_WORDS).some((word) => stems.some((stem) => isFormOfStem(word, stem)))
     return {
-      own: newShare(containedInEach[place]),
+      own: newShare(containedInEach[index]),
       lead: newShare(wordsContainedIn(lead)),
       heading: newShare(...headings.map(wordsContainedIn)),
-      around: newShare(containedInEach[place - 1], containedInEach[place + 1], containedInEach[place - 2]),
+      around: newShare(containedInEach[index - 1], containedInEach[index + 1], containedInEach[index - 2]),
       passage: newShare(containedAnywhere),
       pairs: adjacentPairShare(words, stems),
       repeats: words.length === 0 ? 1 : Math.max(0, 1 - otherWords.length / Math.min(12, words.length)),
-      narrates: asNumber(NARRATION.test(text)),
+      narrates: asNumber(isAnnouncement(text)),
       short: Math.max(0, 1 - words.length / 6),
-      code_span: asNumber(hasSpan),
-      code_wanted: asNumber(hasSpan && wants.command),
+      code_span: asNumber(hasCodeSpan),
+      code_wanted: asNumber(hasCodeSpan && asksFor.command),
       number: asNumber(/\d/.test(text)),
-      number_wanted: asNumber(wants.number && /\d/.test(text)),
-      path_wanted: asNumber(wants.path && PATH.test(text)),
-      reason_wanted: asNumber(wants.reason && REASON_WORD.test(text)),
+      number_wanted: asNumber(asksFor.number && /\d/.test(text)),
+      path_wanted: asNumber(asksFor.path && PATH.test(text)),
+      reason_wanted: asNumber(asksFor.reason && REASON_WORD.test(text)),
       subject: asNumber(isSubject),
-      defines: asNumber(wants.definition && isSubject && DEFINITION.test(text)),
+      defines: asNumber(asksFor.definition && isSubject && DEFINITION.test(text)),
       row: asNumber(kind === "row"),
       code: asNumber(kind === "code"),
       person: asNumber(textKind === "person"),
@@ -129,16 +127,27 @@ export function featuresIn(question: WeightedQuestion, { statements, textKind, r
   })
 }
 
-/** The share of the question's words that the text contains, with a bonus for adjacent words. */
-export function shareContained(question: WeightedQuestion, text: string): number {
-  const total = question.weights.reduce((sum, weight) => sum + weight, 0) || 1
-  const words = wordsOf(text)
-  const stems = question.words.map(stemOf)
-  const contained = containedIn(words, stems).reduce(
-    (sum, isContained, i) => sum + (isContained ? question.weights[i]! : 0),
-    0,
+/** True unless the question asks for something that the text does not have: a command, a number, a path or a reason. */
+export function containsAskedKind(question: string, text: string): boolean {
+  const hasCode = /`[^`]+`|^\s*(?:\$ |`{3})/m.test(text)
+  return (
+    (hasCode || !COMMAND_QUESTION.test(question)) &&
+    (/\d/.test(text) || !NUMBER_QUESTION.test(question)) &&
+    (PATH.test(text) || !PATH_QUESTION.test(question)) &&
+    (REASON_WORD.test(text) || !REASON_QUESTION.test(question))
   )
-  return contained / total + 0.3 * adjacentPairShare(words, stems)
+}
+
+/** The share of the question's words that the text contains, from 0 to 1. Rare words count more. */
+export function shareContained(question: WeightedQuestion, text: string): number {
+  const totalWeight = question.weights.reduce((sum, weight) => sum + weight, 0) || 1
+  const isContained = containedIn(wordsOf(text), question.words.map(stemOf))
+  return question.weights.reduce((sum, weight, i) => sum + (isContained[i] ? weight : 0), 0) / totalWeight
+}
+
+/** That share, plus a bonus for words that are adjacent in both. */
+export function shareWithPairs(question: WeightedQuestion, text: string): number {
+  return shareContained(question, text) + 0.3 * adjacentPairShare(wordsOf(text), question.words.map(stemOf))
 }
 
 export function wordsOf(text: string): string[] {
@@ -153,7 +162,7 @@ function containedIn(words: string[], stems: string[]): boolean[] {
   return stems.map((stem) => uniqueWords.some((word) => isFormOfStem(word, stem)))
 }
 
-/** A share from 0 to 1: how many adjacent words of the question are adjacent here too. Three such pairs or more give 1. */
+/** A score from 0 to 1 for pairs of words that are adjacent in both the question and the text. Three or more pairs give 1. */
 function adjacentPairShare(words: string[], stems: string[]): number {
   let pairCount = 0
   for (let i = 1; i < stems.length; i++)
@@ -164,7 +173,7 @@ function adjacentPairShare(words: string[], stems: string[]): number {
   return Math.min(1, pairCount / 3)
 }
 
-/** The most letters that an ending may add to a stem. */
+/** The maximum number of letters that an ending may add to a stem. */
 const MAX_ENDING_LENGTH = 3
 
 function isFormOfStem(word: string, stem: string): boolean {

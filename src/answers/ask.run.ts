@@ -8,8 +8,9 @@ import { toJson } from "../render/json.ts"
 import { safe } from "../render/terminal.ts"
 import { parseQuery } from "../search/query.ts"
 import type { Dex } from "../tools/context.ts"
+import { containsAskedKind } from "./answering.ts"
 import { type CheckedAnswer, type CitedPiece, checkCitations } from "./cited.ts"
-import { type AnswerStatement, quoteStatements } from "./extract.ts"
+import { type AnswerStatement, quotedText, quoteStatements } from "./extract.ts"
 import { openLibrary, type PassageLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
 import { teamHistory } from "./passage-source.ts"
@@ -27,15 +28,17 @@ export type AskInput = {
 }
 
 type AnswerRequest = Pick<AskInput, "query" | "max_tokens">
-export type AskAnswer = Awaited<ReturnType<typeof finishAnswer>>
+export type AskAnswer = Awaited<ReturnType<typeof buildQuotedAnswer>>
 
-/** A callback for the progress of an answer, and the limits of what it may use. */
+/** How to report the progress of an answer, and how much the answer may cost. */
 type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
 
 export const NO_MODEL = "No model is set up, so these are quotes."
 const NOT_FOUND = "No answer was found."
-/** The most notes about older sources. The sources show their dates, so more would be noise. */
+/** The maximum number of notes about older sources. The sources show their dates, so more notes would be noise. */
 const MAX_OLDER_NOTES = 1
+/** How many conversations are named if there is no answer. */
+const MAX_LIKELY = 3
 
 export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}): Promise<AskAnswer> {
   const scope = { among: input.in, collections: input.collections, noGlobal: input.no_global }
@@ -72,7 +75,7 @@ export async function firstPassages(
   return [...new Set([...passages, ...statements.flatMap(({ candidate }) => candidate.cite() ?? [])])]
 }
 
-/** Removes the sentences that their sources do not support. */
+/** Redacts secrets in the model's text, and removes the sentences that their sources do not support. */
 export function checkAnswer(text: string, library: PassageLibrary): CheckedAnswer {
   return checkCitations(
     redactText(
@@ -82,6 +85,15 @@ export function checkAnswer(text: string, library: PassageLibrary): CheckedAnswe
     ),
     library.passages.get,
   )
+}
+
+/** The sentences that were kept, as one text, and the passages that they cite. */
+export function textWithSources({ kept }: CheckedAnswer, { passages }: PassageLibrary) {
+  const numbers = [...new Set(kept.flatMap((one) => one.numbers))].sort((a, b) => a - b)
+  return {
+    text: kept.map((one) => one.text).join(" "),
+    sources: numbers.flatMap((n) => passages.get(n) ?? []).map(({ n, ref }) => ({ n, ref })),
+  }
 }
 
 export async function buildModelAnswer(
@@ -120,21 +132,37 @@ export function modelUsageOf({ id, used }: Pick<Model, "id" | "used">, calls: nu
   return withoutUndefined({ model: id, calls, input_tokens: input, output_tokens: output, is_estimate, cost_usd })
 }
 
-/** Builds the answer without a model: quotes of the best statements. */
+/** Builds an answer from quotes of the best statements. Says that none was found if they are unlikely to answer the question. */
 export async function buildQuotedAnswer(
   input: AnswerRequest,
   library: PassageLibrary,
   statements: AnswerStatement[],
   details: AnswerDetails,
 ) {
-  const quotes = isUnanswered(evidenceOf(statements)) ? [] : quoteStatements(statements)
-  return finishAnswer(input, library, quotes, statements, details)
+  if (!isUnanswered(evidenceOf(statements)))
+    return finishAnswer(input, library, quoteStatements(statements), statements, details)
+  const answer = await finishAnswer(input, library, [], statements, details)
+  const likely = await likelyConversations(library, input.query)
+  return likely.length > 0 ? { ...answer, likely } : answer
+}
+
+/** The conversations in which a person may look if there is no answer. */
+async function likelyConversations(library: PassageLibrary, query: string) {
+  const { found } = await library.search(query)
+  const byConversation = new Map(found.map((passage) => [formatRef(passage.conversation), passage]))
+  return [...byConversation.values()]
+    .slice(0, MAX_LIKELY)
+    .map((passage) => withoutUndefined({ ref: passage.ref, title: shortTitle(passage), date: dayOf(passage) }))
+}
+
+function shortTitle({ title }: Passage): string {
+  return title.length > 60 ? `${title.slice(0, 59)}…` : title
 }
 
 type AnswerDetails = {
   extractive: boolean
   partial?: boolean
-  /** True if some of the model's sentences were not supported, so that the others are less certain too. */
+  /** True if some of the model's sentences were not supported, which makes the remaining ones less certain. */
   doubtful?: boolean
   notes: string[]
   used?: ReturnType<typeof modelUsageOf>
@@ -168,7 +196,7 @@ export async function finishAnswer(
         : []),
     ]
     const evidence = evidenceOf(statements)
-    const confidence = confidenceOf(evidence, parseQuery(input.query).words.length)
+    const confidence = confidenceOf(input.query, statements)
     const probability = sentences.length === 0 ? 0 : Number(probabilityOf(evidence).toFixed(2))
     return withoutUndefined({
       answer:
@@ -193,7 +221,8 @@ function citedBy(sentences: CitedPiece[], library: PassageLibrary): Passage[] {
   return numbers.flatMap((n) => library.passages.get(n) ?? []).sort((a, b) => a.n - b.n)
 }
 
-function describeSource({ n, ref, title, origins, at, file }: Passage) {
+function describeSource(passage: Passage) {
+  const { n, ref, origins, at, file, changed } = passage
   const query = file ? undefined : parseRef(ref)
   const collection = query?.source === "docs" ? collectionOf(query.prefix) : undefined
   return withoutUndefined({
@@ -202,10 +231,11 @@ function describeSource({ n, ref, title, origins, at, file }: Passage) {
     collection,
     document: collection === undefined ? file?.path : query?.prefix.slice(collection.length + 1),
     section: (file ?? query)?.section,
-    title: title.length > 60 ? `${title.slice(0, 59)}…` : title,
+    title: shortTitle(passage),
     origin: origins.join(", "),
     // The date of a project file says little about the age of its text.
     date: file ? undefined : dayOf({ at }),
+    ...changed,
   })
 }
 
@@ -250,67 +280,63 @@ async function findOlderSources(library: PassageLibrary, cited: Passage[]): Prom
   for (const [i, old] of sorted.entries()) {
     const newer = sorted
       .slice(0, i)
-      .find((one) => dayOf(one) !== dayOf(old) && sharedFiles(subjects, one, old) !== undefined)
+      .find((one) => dayOf(one) !== dayOf(old) && findSharedFile(subjects, one, old) !== undefined)
     if (!newer || newer.at === undefined || old.at === undefined) continue
-    const sharedFile = sharedFiles(subjects, newer, old)
+    const sharedFile = findSharedFile(subjects, newer, old)
     olderSources.push({
       n: old.n,
       newer: newer.n,
-      note: `[${old.n}] of ${dayOf(old)} is older than [${newer.n}] on ${sharedFile}.`,
+      note: `[${old.n}] (${dayOf(old)}) is older than [${newer.n}], which is also about ${sharedFile}.`,
     })
   }
   return olderSources
 }
 
-function sharedFiles(subjects: Map<number, Set<string>>, a: Passage, b: Passage): string | undefined {
+function findSharedFile(subjects: Map<number, Set<string>>, a: Passage, b: Passage): string | undefined {
   return [...(subjects.get(a.n) ?? [])].find((subject) => subjects.get(b.n)?.has(subject))
 }
 
-/** Three shares of the question, each from 0 to 1, that the best statements contain. Rare words count for more. */
+/** The evidence for the confidence. */
 export type AnswerEvidence = {
-  /** Contained in the best statement's own text. */
-  own: number
-  /** Contained in the statement, the sentence before it or the headings above it. */
-  introduced: number
-  /** Contained in any of the text around it. */
-  passage: number
+  /** The share of the question that the first block contains, from 0 to 1. Rare words count more. */
+  covered: number
 }
 
 export type Confidence = "high" | "medium" | "low"
 
-/** Fitted on the build half of the labelled questions, some of which have no answer: `npm run eval:answers -- --fit`. */
-const WEIGHTS = { base: -2.97, own: 1.47, introduced: 3.55, passage: 0.74 }
-const MIN_HIGH = 0.88
-const MIN_MEDIUM = 0.5
+/** `npm run eval:answers -- --fit` computes these from half of the labelled questions, some of which have no answer. */
+const WEIGHTS = { base: -3.49, covered: 5.45 }
+const MIN_HIGH_PROBABILITY = 0.8
+const MIN_MEDIUM_PROBABILITY = 0.5
 const MIN_WORDS_FOR_HIGH = 3
-/** The lowest probability with which quotes are shown. Below it, "not found" is the better answer. */
-const MIN_PROBABILITY = 0.21
+/** The lowest probability at which quotes are shown. Below it, "not found" is the better answer. */
+const MIN_PROBABILITY = 0.22
 
 export function evidenceOf(statements: AnswerStatement[]): AnswerEvidence {
-  const maxOf = (share: (features: AnswerStatement["features"]) => number) =>
-    Math.max(0, ...statements.map(({ features }) => share(features)))
-  return {
-    own: maxOf(({ own }) => own),
-    introduced: maxOf(({ own, lead, heading }) => own + lead + heading),
-    passage: maxOf(({ own, lead, heading, around, passage }) => own + lead + heading + around + passage),
-  }
+  return { covered: statements[0]?.covered ?? 0 }
 }
 
-/** The probability that one of the statements is an answer. It is computed from their words; no model is called. */
-export function probabilityOf({ own, introduced, passage }: AnswerEvidence, weights = WEIGHTS): number {
-  const sum = weights.base + weights.own * own + weights.introduced * introduced + weights.passage * passage
-  return 1 / (1 + Math.exp(-sum))
+/** The probability that one of the blocks contains the answer. It is computed from their words; no model is called. */
+export function probabilityOf({ covered }: AnswerEvidence, weights = WEIGHTS): number {
+  return 1 / (1 + Math.exp(-(weights.base + weights.covered * covered)))
 }
 
 function isUnanswered(evidence: AnswerEvidence): boolean {
   return probabilityOf(evidence) < MIN_PROBABILITY
 }
 
-/** Short questions never get "high": a statement with both words of a two-word question may still not answer it. */
-function confidenceOf(evidence: AnswerEvidence, words: number): Confidence {
-  const probability = probabilityOf(evidence)
-  if (probability >= MIN_HIGH && words >= MIN_WORDS_FOR_HIGH) return "high"
-  return probability >= MIN_MEDIUM ? "medium" : "low"
+/**
+ * Short questions never get "high": a block with both words of a two-word question may still not answer it. Neither does a block
+ * without what is asked for, such as a reason for "why".
+ */
+function confidenceOf(query: string, statements: AnswerStatement[]): Confidence {
+  const probability = probabilityOf(evidenceOf(statements))
+  const isSure =
+    probability >= MIN_HIGH_PROBABILITY &&
+    parseQuery(query).words.length >= MIN_WORDS_FOR_HIGH &&
+    containsAskedKind(query, quotedText(statements[0]!))
+  if (isSure) return "high"
+  return probability >= MIN_MEDIUM_PROBABILITY ? "medium" : "low"
 }
 
 function limitToMedium(confidence: Confidence): Confidence {

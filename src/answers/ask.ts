@@ -11,6 +11,7 @@ import {
   withDefault,
 } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
+import { changedFields } from "../tools/changed-later.ts"
 import type { Dex } from "../tools/context.ts"
 import { TEAM_FLAG, whereField } from "../tools/team.ts"
 
@@ -29,8 +30,15 @@ export const askOutput = object({
       title: text(),
       origin: text("Whose words: person, agent, local_tool, web, document."),
       date: optional(text()),
+      ...changedFields,
     }),
     "The sources of the answer, all of which were read.",
+  ),
+  likely: optional(
+    listOf(
+      object({ ref: text(), title: text(), date: optional(text()) }),
+      "If no answer was found: the conversations that are most likely to contain it.",
+    ),
   ),
   confidence: choice(["high", "medium", "low", "none"], "Computed from what the sources contain, not by the model."),
   probability: decimal("Estimated probability that the best statement answers the question."),

@@ -2,7 +2,7 @@ import { findPlan } from "../core/plan.ts"
 import { parseQuery } from "../search/query.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
-import { type RankedText, shareContained, type WeightedQuestion } from "./answering.ts"
+import { type RankedText, shareWithPairs, type WeightedQuestion } from "./answering.ts"
 import {
   type AnswerScope,
   type FoundMessages,
@@ -15,9 +15,15 @@ import { type ProjectSection, projectSections } from "./project-documents.ts"
 import { statementsIn } from "./statements.ts"
 
 /** A text that may contain the answer. Citing it gives it a number. */
-export type AnswerCandidate = RankedText & { text: string; at?: number; cite(): Passage | undefined }
+export type AnswerCandidate = RankedText & {
+  text: string
+  /** The title of the conversation, or the path of the document. */
+  title: string
+  at?: number
+  cite(): Passage | undefined
+}
 
-/** The most messages, and the most sections of the project's documents, from which statements are taken. */
+/** The maximum number of messages, and of sections of the project's documents, from which statements are taken. */
 const MAX_MESSAGES = 40
 const MAX_SECTIONS = 12
 
@@ -34,19 +40,20 @@ export async function answerCandidates(
   const { found: matches, weights } = await source.find({ query, by: "message", limit: MAX_MESSAGES, offset: 0 })
   const question = { text: query, words: parseQuery(query).words, weights }
   const fromMessages = messageCandidates(matches, passages)
-  if (scope.among === "history" || scope.collections !== undefined || dex.project === dex.machine.home)
+  if (scope.among === "history" || scope.collections !== undefined || dex.place === dex.machine.home)
     return { question, candidates: fromMessages, isComplete: true }
-  const documents = await documentCandidates(dex.project, question, passages)
+  const documents = await documentCandidates(dex.place, question, passages)
   return { question, candidates: [...fromMessages, ...documents.candidates], isComplete: documents.isComplete }
 }
 
 function messageCandidates(matches: FoundMessages["found"], passages: Passages): AnswerCandidate[] {
   const bestScore = Math.max(...matches.map(({ score }) => score), Number.MIN_VALUE)
   return matches.flatMap(({ row, message, score }, rank) => {
-    // If an answer could cite an earlier answer, it would need no source at all.
+    // dex's own chats are left out: an answer that could cite an earlier answer would need no real source.
     if (row.kind === "dex") return []
     return textsIn(row, message).map(({ text, textKind }) => ({
       text,
+      title: row.title?.text ?? "",
       statements: statementsIn(text),
       textKind,
       rank,
@@ -83,13 +90,14 @@ async function documentCandidates(
   const { sections, isComplete } = await projectSections(root, mayContain)
   const bestSections = sections
     .filter((section) => mayContain(completeText(section)))
-    .map((section) => ({ section, covered: shareContained(question, completeText(section)) }))
+    .map((section) => ({ section, covered: shareWithPairs(question, completeText(section)) }))
     .filter(({ covered }) => covered > 0)
     .sort((a, b) => b.covered - a.covered)
     .slice(0, MAX_SECTIONS)
   const bestShare = bestSections[0]?.covered ?? 1
   const candidates = bestSections.map(({ section, covered }, rank) => ({
     text: section.text,
+    title: section.path,
     statements: statementsIn(section.text).map((one) => ({ ...one, headings: section.headings })),
     textKind: "document" as const,
     rank,

@@ -7,7 +7,7 @@ import type { Turn } from "./chat.run.ts"
 
 /** A chat that is stored in a folder. Every line is written immediately, so a crash loses at most the answer in progress. */
 export type StoredChat = {
-  /** Undefined before the first question, and if the chat cannot be stored. */
+  /** The chat's id. Undefined before the first question, and if the chat cannot be stored. */
   id(): string | undefined
   folder(): string | undefined
   question(text: string): void

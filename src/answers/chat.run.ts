@@ -72,7 +72,7 @@ type Exchange = { question: string; answer: string; cited: Passage[] }
 
 const HISTORY_TOKENS = 4_000
 const QUOTES_TOKENS = 600
-/** No token limit: a model's answer has its own limit, and sentences that were shown cannot be removed. */
+/** For a model's answer, which was limited when it was requested. Sentences that were already shown cannot be removed. */
 const NO_LIMIT = Number.POSITIVE_INFINITY
 
 export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
@@ -144,7 +144,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     })
   }
 
-  /** Drops the oldest exchanges until the rest fits. Returns how many the first time that any are dropped, and 0 later. */
+  /** Drops the oldest exchanges until the rest fits. Returns their number, but only once per chat; later it returns 0. */
   const trimHistory = (): number => {
     const lengthBefore = history.length
     while (history.length > 0 && tokensOf(history) > (options.historyTokens ?? HISTORY_TOKENS)) history.shift()
@@ -235,7 +235,7 @@ export async function run(dex: Dex, input: ChatInput): Promise<AskAnswer> {
   return answer
 }
 
-/** Opens a chat with the configured model, and the folder in which it is stored. */
+/** Opens a chat with the configured model, and prepares to store the chat in a folder. */
 export async function startChat(dex: Dex, input: ChatInput) {
   const { temperature } = input
   if (temperature !== undefined && (temperature < 0 || temperature > 2))

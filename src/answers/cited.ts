@@ -2,7 +2,7 @@ import { dayOf, type Passage } from "./passages.ts"
 import { findUnsupported } from "./specifics.ts"
 import { findWordFault } from "./support.ts"
 
-/** A piece of an answer that is supported by passages, with the numbers that it cites. */
+/** A sentence or block of code in an answer, with the numbers of the passages that support it. */
 export type CitedPiece = { text: string; numbers: number[] }
 
 export type CheckedAnswer = {
@@ -77,10 +77,10 @@ export function containsQuote(text: string, quote: string): boolean {
   const plain = collapseSpace(text)
   let from = 0
   for (const part of collapseSpace(quote).split("…")) {
-    const wanted = part.trim()
-    const at = plain.indexOf(wanted, from)
+    const fragment = part.trim()
+    const at = plain.indexOf(fragment, from)
     if (at === -1) return false
-    from = at + wanted.length
+    from = at + fragment.length
   }
   return true
 }
@@ -104,8 +104,8 @@ const BETWEEN_SENTENCES = /(?<=[.!?](?:\s?\[\d{1,3}\])*)\s+(?!\[\d{1,3}\])(?=\S)
 const CLOSED_CODE = /^```[^\n]*\n[\s\S]*?^```[ \t]*$(?=[\s\S])/gm
 
 /**
- * The length of the beginning of an unfinished answer that later text cannot change. Not part of it are: unclosed code, a line
- * that may be followed by code, and a sentence whose citation may still follow.
+ * How many characters at the start of an unfinished answer can no longer be changed by the text that follows. This excludes
+ * unclosed code, a line that may be followed by code, and a sentence whose citation may still follow.
  */
 export function settledLength(text: string): number {
   const lastFence = [...text.matchAll(CLOSED_CODE)].at(-1)
@@ -127,7 +127,7 @@ function isUnfinished(text: string): boolean {
   return /[^.!?]$/.test(text.replace(CITATION, "").trimEnd())
 }
 
-/** Sentences, list items and fenced code. Citations after a full stop belong to the sentence before it. */
+/** Splits an answer into sentences, list items and fenced code. A citation after a full stop belongs to the sentence it ends. */
 function piecesOf(answer: string): Piece[] {
   return answer.split(/(^```[^\n]*\n[\s\S]*?^```[ \t]*$)/m).flatMap((block): Piece[] => {
     if (block.startsWith("```")) return [{ text: block.trim(), isCode: true }]

@@ -1,10 +1,12 @@
 import { choice, flag, integer, listOf, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
-import { decisionShape } from "../tools/decisions/decisions.ts"
+import { decisionFields } from "../tools/decisions/decisions.ts"
 import { fromField, projectField, toField } from "../tools/fields.ts"
-import { PERIODS } from "./digest/period.ts"
 import { costFields, mapOutput } from "./map.ts"
+
+export const PERIODS = ["today", "yesterday", "week"] as const
+const topicField = integer("Its place in topics, from 0.")
 
 export const digest = defineTool({
   name: "digest",
@@ -24,20 +26,40 @@ export const digest = defineTool({
     to: text(),
     projects: listOf(
       object({
-        project: text(),
-        conversations: listOf(
-          object({ id: text(), title: text(), source: text(), messages: integer("In the period.") }),
+        project: text("The folder in which most of it happened."),
+        repository: optional(text("Its remote, or the repository of its pull requests: github.com/ann/api.")),
+        folders: optional(listOf(text(), "Its folders, if there are several.")),
+        topics: listOf(
+          object({
+            title: text(),
+            ref: text("The conversation with the most messages."),
+            branch: optional(text()),
+            pull_requests: listOf(text()),
+            conversations: integer(),
+          }),
+          "What was worked on: a branch, or a conversation. Those with pull requests and the most commits first.",
         ),
-        other_conversations: integer("Subagents and automated runs; their work is included in the counts."),
-        decisions: listOf(decisionShape, "Newest first."),
+        conversations: listOf(
+          object({
+            id: text(),
+            title: text(),
+            source: text(),
+            messages: integer("In the period."),
+            topic: optional(topicField),
+          }),
+        ),
+        other_conversations: integer(
+          "Number of subagents and automated runs. Their work is included in the other counts.",
+        ),
+        decisions: listOf(object({ ...decisionFields, topic: optional(topicField) }), "Newest first."),
         decisions_total: integer(),
-        commits: listOf(object({ ref: text(), hash: text(), subject: text() })),
+        commits: listOf(object({ ref: text(), hash: text(), subject: text(), topic: topicField }), "Oldest first."),
         files: listOf(
           object({ path: text(), added: integer(), removed: integer() }),
-          "The most changed files first. Files of a worktree count as the checkout's.",
+          "Files with the most changes first. Files in a worktree count as files of the main checkout.",
         ),
         files_total: integer(),
-        plan_files: integer("Plans that agents wrote for themselves, which are not among the files."),
+        plan_files: integer("Number of plans that agents wrote for themselves. They are not listed in files."),
         failed_commands: listOf(
           object({ ref: text("The last time."), command: text(), error: optional(text()), times: integer() }),
           "Test runs, builds and linters that failed and did not pass afterwards, newest first.",

@@ -4,19 +4,26 @@ import { testRunsIn } from "../learn/test-runs/runs.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
 
-/** A check that failed and did not pass afterwards. */
+/** A command that runs tests, a build or a linter, and that failed and did not pass afterwards. */
 export type OpenCheck = { ref: string; command: string; error?: string; times: number }
 
-/** A conversation's messages, a function that formats their refs, and the time for messages without one. */
-type ReadMessages = { messages: StoredMessage[]; refOf: (number: number) => string; ended_at: number }
+/**
+ * A conversation's messages, a function that formats their refs, and the time to use for messages that have no time of their
+ * own.
+ */
+type ConversationMessages = { messages: StoredMessage[]; refOf: (number: number) => string; ended_at: number }
 
 const MAX_ERROR_CHARS = 200
 
 /**
  * Test runs, builds and linters that failed and did not pass afterwards, newest first. All other commands are ignored, and so
  * are programs that do not exist. A run whose output went through a pipe counts only if the output contains the test results.
+ * `project` is its folder, or the folders of all its clones.
  */
-export function findOpenChecks(project: string, conversations: ReadMessages[]): OpenCheck[] {
+export function findOpenChecks(
+  project: string | readonly string[],
+  conversations: ConversationMessages[],
+): OpenCheck[] {
   const failing = new Map<string, OpenCheck & { run?: TestRunWrite }>()
   for (const { failed, run, ...check } of outcomesOf(project, conversations)) {
     const previous = failing.get(check.command)
@@ -30,15 +37,18 @@ export function findOpenChecks(project: string, conversations: ReadMessages[]): 
 
 type Outcome = Omit<OpenCheck, "times"> & { at: number; failed: boolean; run?: TestRunWrite }
 
-function outcomesOf(project: string, conversations: ReadMessages[]): Omit<Outcome, "at">[] {
+function outcomesOf(project: string | readonly string[], conversations: ConversationMessages[]): Omit<Outcome, "at">[] {
   return conversations
     .flatMap((one) => [...testOutcomes(project, one), ...buildOutcomes(one)])
     .sort((a, b) => a.at - b.at)
     .map(({ at: _, ...outcome }) => outcome)
 }
 
-function testOutcomes(project: string, { messages, refOf, ended_at }: ReadMessages): Outcome[] {
-  return testRunsIn(messages, project).map((run) => {
+function testOutcomes(
+  project: string | readonly string[],
+  { messages, refOf, ended_at }: ConversationMessages,
+): Outcome[] {
+  return testRunsIn(messages, [project].flat()).map((run) => {
     const [first] = run.failures
     const error = first && [first.test, first.message].filter((one) => one !== undefined).join(": ")
     return {
@@ -49,7 +59,7 @@ function testOutcomes(project: string, { messages, refOf, ended_at }: ReadMessag
   })
 }
 
-function buildOutcomes({ messages, refOf, ended_at }: ReadMessages): Outcome[] {
+function buildOutcomes({ messages, refOf, ended_at }: ConversationMessages): Outcome[] {
   return messages.flatMap(({ number, at, effects }) =>
     effects.flatMap((effect) => {
       if (effect.type !== "command" || effect.failed === undefined || !isBuild(effect.command)) return []
@@ -98,13 +108,30 @@ const BUILD_COMMAND = new RegExp(
   ].join("|")})(?= |$)`,
 )
 
-/** True if the line runs a build or a linter, nothing else in it can have failed, and no pipe hides the exit code. */
+/**
+ * True if the line runs a build or a linter, and otherwise only tests and commands such as `cd`. Lines with a pipe do not count,
+ * because it hides the exit code. Neither do lines with a here-document.
+ */
 function isBuild(line: string): boolean {
   if (/(?<!\|)\|(?!\|)|<</.test(line)) return false
-  const commands = line
+  const commands = commandsIn(line)
+  const isBuilder = (command: string) => BUILD_COMMAND.test(command)
+  return commands.some(isBuilder) && commands.every((command) => isBuilder(command) || parseTestCommand(command))
+}
+
+const COMPILER =
+  /^(?:go build|cargo (?:build|check)|tsc|vue-tsc|webpack|vite build|next build|(?:dotnet|swift|bazel) build|cmake|ninja|make|(?:\.\/)?gradlew?|(?:\.\/)?mvnw?|\S+ (?:run |r )?(?:build|compile|type-?check))(?=[ :]|$)/
+
+/** True if the line only compiles. Whoever works there next sees at once whether that still fails. */
+export function isOnlyCompiling(line: string): boolean {
+  return commandsIn(line).every((command) => COMPILER.test(command))
+}
+
+/** The commands of a line that do something, without the programs that only start others. */
+function commandsIn(line: string): string[] {
+  return line
     .split(/&&|\|\||;|\n/)
     .map((command) => command.trim())
     .filter((command) => command !== "" && !HARMLESS_COMMAND.test(command))
-  const isBuilder = (command: string) => BUILD_COMMAND.test(command.replace(COMMAND_PREFIX, ""))
-  return commands.some(isBuilder) && commands.every((command) => isBuilder(command) || parseTestCommand(command))
+    .map((command) => command.replace(COMMAND_PREFIX, ""))
 }

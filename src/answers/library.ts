@@ -1,9 +1,9 @@
 import type { Ref } from "../core/ref.ts"
+import { changesLookup } from "../tools/changed-later.ts"
 import type { Dex } from "../tools/context.ts"
 import { requireVisibleCollections } from "../tools/docs/collections.ts"
-import { shardsNote } from "../tools/search/notes.ts"
 import { answerCandidates } from "./candidates.ts"
-import { type AnswerStatement, chooseStatements, rankStatements } from "./extract.ts"
+import { type AnswerStatement, chooseBlocks, rankStatements } from "./extract.ts"
 import { type AnswerScope, ownHistory, type PassageSource } from "./passage-source.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 
@@ -11,7 +11,7 @@ import { createPassages, type Passage, type Passages } from "./passages.ts"
 export type PassageLibrary = {
   passages: Passages
   search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: Passage[]; notes: string[] }>
-  /** The best statements, chosen without a model. A statement gets its number when it is quoted. */
+  /** The best blocks of text, chosen without a model. A block gets its number when it is quoted. */
   statements(question: string): Promise<AnswerStatement[]>
   /** Notes about sources that could not be read. */
   unreadNotes: Set<string>
@@ -23,24 +23,16 @@ export type PassageLibrary = {
 const NOT_ALL_DOCUMENTS =
   "Some of this project's documents were not read: there are too many, they are too large, or they cannot be opened."
 const MAX_FOUND = 8
-/** dex's own chats are skipped, so a search may have to continue. It stops at this offset. */
+/** dex's own chats are skipped, so a search may have to ask for more results. It stops at this offset. */
 const MAX_OFFSET = 3 * MAX_FOUND
 
 export async function openLibrary(
   dex: Dex,
   scope: AnswerScope,
-  baseSource: PassageSource = ownHistory(dex, scope),
+  source: PassageSource = ownHistory(dex, scope),
 ): Promise<PassageLibrary> {
-  const passages = createPassages()
+  const passages = createPassages(await changesLookup(dex))
   const unreadNotes = new Set<string>()
-  const source: PassageSource = {
-    ...baseSource,
-    find: async (request) => {
-      const answer = await baseSource.find(request)
-      if (answer.shards) unreadNotes.add(shardsNote(answer.shards))
-      return answer
-    },
-  }
   if (scope.collections) await requireVisibleCollections(dex, scope.collections)
   return {
     passages,
@@ -62,7 +54,7 @@ export async function openLibrary(
     async statements(query) {
       const { question, candidates, isComplete } = await answerCandidates(dex, query, scope, passages, source)
       if (!isComplete) unreadNotes.add(NOT_ALL_DOCUMENTS)
-      return chooseStatements(rankStatements(question, candidates))
+      return chooseBlocks(question, rankStatements(question, candidates))
     },
     async read(ref) {
       const { row, messages } = await source.read(ref)

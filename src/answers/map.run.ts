@@ -9,9 +9,9 @@ import type { Dex } from "../tools/context.ts"
 import { configuredModel } from "../tools/model.ts"
 import { openCache } from "./map/cache.ts"
 import { markdownOf } from "./map/markdown.ts"
-import { countLooseBatches, tokensOfBatch } from "./map/pack.ts"
-import { mapQuestion } from "./map/prompt.ts"
-import { type Job, type MapFilters, type MapRunResult, type PreparedMap, prepareMap, runMap } from "./map/run.ts"
+import { countUnderfilledBatches, tokensOfBatch } from "./map/pack.ts"
+import { mapPrompt } from "./map/prompt.ts"
+import { type MapFilters, type MapJob, type MapRunResult, type PreparedMap, prepareMap, runMap } from "./map/run.ts"
 import { DEFAULT_SCHEMA, readSchema } from "./map/schema.ts"
 import type { MapFormat, MapOutput } from "./map.ts"
 import { findRecipe, taskOf } from "./recipes.ts"
@@ -73,18 +73,18 @@ export async function runRules(dex: Dex, input: RulesInput) {
 export async function mapAll(
   dex: Dex,
   title: string,
-  job: Job,
+  job: MapJob,
   options: Pick<CostOptions, "dry_run" | "model" | "output">,
   formatPage: PageFormatter = markdownOf,
 ): Promise<MapOutput> {
-  const model = await configuredModel(dex, { model: options.model, only_named: options.dry_run === true })
+  const model = await configuredModel(dex, { model: options.model, isOnlyNamed: options.dry_run === true })
   if (!model && !options.dry_run) throw noModelError()
   const prepared = await prepareMap(dex, job, model)
-  const common = withoutUndefined({ title, ...describeJob(job, prepared), model: model?.id })
+  const commonFields = withoutUndefined({ title, ...describeJob(job, prepared), model: model?.id })
   const scopeNotes = leftOutNotes(job, prepared)
   if (options.dry_run)
     return {
-      ...common,
+      ...commonFields,
       dry_run: true,
       packed: prepared.batches.map((batch) => ({
         conversations: new Set(batch.pieces.map(({ ref }) => formatRef(conversationRefOf(ref)))).size,
@@ -100,7 +100,7 @@ export async function mapAll(
             ]),
       ],
     }
-  if (prepared.batches.length === 0) return { ...common, notes: scopeNotes }
+  if (prepared.batches.length === 0) return { ...commonFields, notes: scopeNotes }
   const mapped = await runMap(dex, job, prepared, model!)
   const { requests, input, output, is_estimate, cost_usd } = model!.used()
   const notes = [...scopeNotes, ...notesOf(mapped, prepared)]
@@ -111,9 +111,9 @@ export async function mapAll(
       /\.json$/i.test(outputPath) ? formatJson(mapped.result) : formatPage(title, mapped.result, notes),
     )
   return withoutUndefined({
-    ...common,
+    ...commonFields,
     batches: {
-      ...common.batches,
+      ...commonFields.batches,
       cached: mapped.cached,
       asked: mapped.asked,
       failed: mapped.failed.length,
@@ -183,10 +183,10 @@ function schemaIn(dex: Dex, file: string) {
 }
 
 function lastRun(dex: Dex, request: MapInput): MapInput {
-  const last = openCache(dex.home.dir).get(LAST_RUN_KEY) as MapInput | undefined
-  if (last === undefined || typeof last !== "object")
+  const lastInput = openCache(dex.home.dir).get(LAST_RUN_KEY) as MapInput | undefined
+  if (lastInput === undefined || typeof lastInput !== "object")
     throw new DexError("nothing_to_resume", 'There is no earlier run to continue. To start one: dex map "…"')
-  const { max_tokens_total: _, ...before } = last
+  const { max_tokens_total: _, ...before } = lastInput
   const { max_tokens_total, output, dry_run } = request
   return { ...before, ...withoutUndefined({ max_tokens_total, output, dry_run: dry_run || undefined }) }
 }
@@ -199,10 +199,10 @@ export function costOptionsOf({ batch_tokens, parallel, max_tokens_total }: Cost
   return { batch_tokens, parallel, max_tokens_total }
 }
 
-function describeJob(job: Job, prepared: PreparedMap) {
+function describeJob(job: MapJob, prepared: PreparedMap) {
   const { batches, conversations, without_text, left_out } = prepared
-  const emptyQuestion = mapQuestion(job.task, job.schema, "")
-  const perRequest = estimateTokens(emptyQuestion.system + emptyQuestion.text)
+  const emptyPrompt = mapPrompt(job.task, job.schema, "")
+  const perRequest = estimateTokens(emptyPrompt.system + emptyPrompt.text)
   return {
     task: job.task,
     format: job.format,
@@ -214,12 +214,12 @@ function describeJob(job: Job, prepared: PreparedMap) {
     batches: {
       total: batches.length,
       cached: batches.filter(prepared.isDone).length,
-      loose: countLooseBatches(batches, prepared.budget),
+      loose: countUnderfilledBatches(batches, prepared.budget),
     },
   }
 }
 
-function leftOutNotes({ format }: Job, { left_out, without_text }: PreparedMap): string[] {
+function leftOutNotes({ format }: MapJob, { left_out, without_text }: PreparedMap): string[] {
   const kindCounts = Object.entries(left_out).map(([kind, count]) => `${count} of kind ${kind}`)
   return [
     ...(kindCounts.length > 0 ? [`Not included: ${kindCounts.join(", ")}; --all includes them.`] : []),
@@ -227,7 +227,9 @@ function leftOutNotes({ format }: Job, { left_out, without_text }: PreparedMap):
       ? ["The model reads only the person's words and approved plans; --format stripped adds what agents said."]
       : []),
     ...(without_text > 0
-      ? [`Conversations without ${format === "user_only" ? "words of a person" : "own text"}: ${without_text}.`]
+      ? [
+          `Conversations without ${format === "user_only" ? "words of a person" : "text of their own"}: ${without_text}.`,
+        ]
       : []),
   ]
 }
@@ -257,9 +259,9 @@ function notesOf(mapped: MapRunResult, { batches }: PreparedMap): string[] {
     ...(dropped.items_with_foreign_links > 0
       ? [`Dropped ${many(dropped.items_with_foreign_links, "item")} with a link that is in no conversation.`]
       : []),
-    ...(mapped.short > 0
+    ...(mapped.cutByServer > 0
       ? [
-          `In ${many(mapped.short, "request")} the server counted less than half of the tokens that were sent. If its context is smaller than a batch, it did not read everything: try a smaller --batch-tokens.`,
+          `In ${many(mapped.cutByServer, "request")} the server counted less than half of the tokens that were sent. If its context is smaller than a batch, it did not read everything: try a smaller --batch-tokens.`,
         ]
       : []),
     ...(refs_not_in_result > 0 ? [`Merging left ${many(refs_not_in_result, "ref")} out.`] : []),

@@ -23,11 +23,11 @@ const filterFields = {
   source: sourceField,
   from: fromField,
   to: toField,
-  all: optional(flag("Also subagents and automated runs.")),
-  limit: optional(integer("Only the newest N.", { minimum: 1 })),
+  all: optional(flag("Include subagents and automated runs.")),
+  limit: optional(integer("Only the newest N conversations.", { minimum: 1 })),
 }
 
-/** How much of a conversation the model sees: without tool outputs, or only the person's words. */
+/** How much of a conversation the model sees: everything but tool outputs, or only the person's words and approved plans. */
 export const MAP_FORMATS = ["stripped", "user_only"] as const satisfies readonly Format[]
 export type MapFormat = (typeof MAP_FORMATS)[number]
 
@@ -67,7 +67,7 @@ export const mapOutput = object({
   format: choice(MAP_FORMATS),
   conversations: integer("Conversations that were chosen and contain text."),
   without_text: integer("Conversations that were chosen, but are empty or copies of others."),
-  left_out: mapOf(integer(), "Conversations of other kinds that match too; all includes them."),
+  left_out: mapOf(integer(), "Matching conversations of other kinds, which all includes."),
   estimated_tokens: integer("Estimated size of all conversations as the model sees them."),
   batch_tokens: integer(),
   batches: object({

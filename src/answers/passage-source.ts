@@ -4,7 +4,6 @@ import type { HubClient } from "../hub-client/client.ts"
 import { wordWeights } from "../search/floor.ts"
 import { parseQuery } from "../search/query.ts"
 import { indexWithout, isSearchedByDefault, projectsHiddenFrom } from "../search/scope.ts"
-import { type SearchOutcome, unsearchedShards } from "../search/search.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
 import { withSubsections } from "../tools/docs/sections.ts"
@@ -37,13 +36,11 @@ export type FoundMessages = {
   /** A weight for each word of the question. Rare words have higher weights. */
   weights: number[]
   notes: string[]
-  /** Set if some of a hub's search shards did not answer. */
-  shards?: SearchOutcome["shards"]
 }
 
 /** A searchable history: this machine's, or a team's. */
 export type PassageSource = {
-  find(wanted: PassageSearch): Promise<FoundMessages>
+  find(search: PassageSearch): Promise<FoundMessages>
   /** Reads a section with its subsections, a message with its neighbours, or the beginning of a conversation or document. */
   read(ref: string): Promise<{ row: PassageRow; messages: StoredMessage[] }>
   /** The files that each conversation edited most. */
@@ -52,15 +49,15 @@ export type PassageSource = {
 
 const MAX_EDITED_FILES = 40
 
-/** This machine's history. */
+/** This machine's history, limited to the scope. */
 export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
   return {
-    async find(wanted) {
+    async find(search) {
       const store = await dex.store()
       // Without `prose`, messages rank only by how well they match, not by how readable they are.
       const { results, notes } = await runSearch(
         dex,
-        { ...wanted, in: scope.among, collections: scope.collections, no_global: scope.noGlobal, explain: false },
+        { ...search, in: scope.among, collections: scope.collections, no_global: scope.noGlobal, explain: false },
         { prose: false },
       )
       const matches: FoundMessages["found"] = []
@@ -69,16 +66,15 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
         const [message] = await store.messages(row.ref, [message_index])
         if (message) matches.push({ row, message, score: score_final })
       }
-      const whole = await dex.index()
-      const hidden = projectsHiddenFrom(await store.projects(), dex.project, dex.machine.platform)
-      const index = whole && (await indexWithout(store, whole, hidden))
-      const query = parseQuery(wanted.query)
+      const fullIndex = await dex.index()
+      const hidden = projectsHiddenFrom(await store.projects("private"), dex.project, dex.machine.platform)
+      const index = fullIndex && (await indexWithout(store, fullIndex, hidden))
+      const query = parseQuery(search.query)
       return {
         found: matches,
-        isLast: results.length < wanted.limit,
+        isLast: results.length < search.limit,
         weights: index ? await wordWeights(index, query) : query.words.map(() => 1),
         notes,
-        shards: index && unsearchedShards(index).shards,
       }
     },
     async read(ref) {
@@ -104,7 +100,7 @@ export type SentPassage = { id: string; row: PassageRow; messages: StoredMessage
 /** A team's shared history, searched and read on its hub. */
 export function teamHistory(hub: Pick<HubClient, "ask">): PassageSource {
   return {
-    find: (wanted) => hub.ask<SentPassages>("passages", wanted),
+    find: (search) => hub.ask<SentPassages>("passages", search),
     read: (ref) => hub.ask<SentPassage>("passage", { id: ref }),
     async editedBy(conversations) {
       const ids = conversations.map((ref) => formatRef(ref))
@@ -118,12 +114,12 @@ export function teamHistory(hub: Pick<HubClient, "ask">): PassageSource {
 const MESSAGES_AROUND = 1
 const MAX_READ_MESSAGES = 12
 
-function selectMessages(row: ConversationRow, all: StoredMessage[], number: number | undefined): StoredMessage[] {
-  if (number === undefined) return all.slice(0, MAX_READ_MESSAGES)
-  if (row.kind === "document") return withSubsections(all, number).slice(0, MAX_READ_MESSAGES)
-  const index = all.findIndex((message) => message.number === number)
+function selectMessages(row: ConversationRow, messages: StoredMessage[], number: number | undefined): StoredMessage[] {
+  if (number === undefined) return messages.slice(0, MAX_READ_MESSAGES)
+  if (row.kind === "document") return withSubsections(messages, number).slice(0, MAX_READ_MESSAGES)
+  const index = messages.findIndex((message) => message.number === number)
   if (index === -1) throw new DexError("no_message", `${formatRef(row.ref)} has no message ${number}.`)
-  return all.slice(Math.max(0, index - MESSAGES_AROUND), index + MESSAGES_AROUND + 1)
+  return messages.slice(Math.max(0, index - MESSAGES_AROUND), index + MESSAGES_AROUND + 1)
 }
 
 async function assertInScope(dex: Dex, { kind, ref }: ConversationRow, scope: AnswerScope): Promise<void> {

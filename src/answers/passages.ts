@@ -4,6 +4,7 @@ import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { safe } from "../render/terminal.ts"
 import type { StoredMessage } from "../store/history/store.ts"
+import { type ChangedLater, laterChangeLines } from "../tools/changed-later.ts"
 import { sectionMarkOf } from "../tools/docs/sections.ts"
 import type { PassageRow } from "./passage-source.ts"
 import type { ProjectSection } from "./project-documents.ts"
@@ -18,6 +19,8 @@ export type Passage = {
   at?: number
   /** The complete stored text, against which quotes are checked. */
   text: string
+  /** Whether something later changed what its conversation is about. */
+  changed?: ChangedLater
   /** Set for a section of a project file, which is not stored in the history. */
   file?: { path: string; section?: string }
 }
@@ -30,7 +33,7 @@ export type Passages = {
   get(n: number): Passage | undefined
 }
 
-export function createPassages(): Passages {
+export function createPassages(changesOf: (ref: Ref) => ChangedLater = () => ({})): Passages {
   const byRef = new Map<string, Passage>()
   return {
     add(row, complete) {
@@ -48,6 +51,7 @@ export function createPassages(): Passages {
         origins: [...new Set(message.parts.map((part) => part.origin))],
         text: messageText(message, "full"),
         at: message.at ?? row.ended_at,
+        changed: changesOf(row.ref),
       }
       byRef.set(ref, passage)
       return passage
@@ -87,8 +91,14 @@ export function newestFirst(passages: Passage[]): Passage[] {
  * instruction or the end of the passage.
  */
 export function passageForModel(passage: Passage, chars: number): string {
-  const { n, ref, title, origins, at, text } = passage
-  const head = [ref, dayOf({ at }), `words of: ${origins.join(", ")}`, JSON.stringify(safe(title).slice(0, 80))]
+  const { n, ref, title, origins, at, text, changed = {} } = passage
+  const head = [
+    ref,
+    dayOf({ at }),
+    `words of: ${origins.join(", ")}`,
+    JSON.stringify(safe(title).slice(0, 80)),
+    ...laterChangeLines(changed),
+  ]
   const shortened =
     text.length > chars ? `${text.slice(0, chars)}\n(cut: ${text.length - chars} characters more)` : text
   const lines = safe(shortened)

@@ -9,10 +9,10 @@ export type ProjectSection = { path: string; line: number; headings: string[]; t
 
 type ProjectFile = { folder: string; path: string; size: number; modified_at: number }
 
-/** Matches the names of documents for people or agents in the project's root. */
+/** Matches the names of documents that projects keep in their root folder, such as README.md. */
 const DOCUMENT_FILES =
-  /^(?:readme|contributing|architecture|development|claude|agents|gemini)\.(?:md|mdx|markdown|rst|txt|adoc)$/i
-const DOCUMENT_FOLDERS = ["docs", "doc"]
+  /^(?:readme|contributing|architecture|development|design|security|support|install(?:ation)?|usage|testing|troubleshooting|faq|releasing|roadmap|governance|claude|agents|gemini)\.(?:md|mdx|markdown|rst|txt|adoc)$/i
+const DOCUMENT_FOLDERS = ["docs", "doc", ".github"]
 const MAX_FILES = 200
 const MAX_BYTES = 2_000_000
 
@@ -26,8 +26,8 @@ export async function projectSections(
   mayContain: (text: string) => boolean,
 ): Promise<{ sections: ProjectSection[]; isComplete: boolean }> {
   const sections: ProjectSection[] = []
-  const { files, isAll } = await documentFiles(root)
-  let isComplete = isAll
+  const { files, isListComplete } = await documentFiles(root)
+  let isComplete = isListComplete
   let bytes = 0
   for (const { folder, path, size, modified_at } of files) {
     bytes += size
@@ -40,7 +40,7 @@ export async function projectSections(
   return { sections, isComplete }
 }
 
-/** The text under each heading. */
+/** Splits a Markdown text at its headings. */
 function sectionsIn(text: string): Pick<ProjectSection, "line" | "headings" | "text">[] {
   const sections: { line: number; headings: string[]; lines: string[] }[] = [{ line: 1, headings: [], lines: [] }]
   for (const [i, { text: line, kind, headings }] of [...outlineLines(text.replaceAll("\r\n", "\n"))].entries()) {
@@ -50,9 +50,9 @@ function sectionsIn(text: string): Pick<ProjectSection, "line" | "headings" | "t
   return sections.map(({ line, headings, lines }) => ({ line, headings, text: lines.join("\n") }))
 }
 
-async function documentFiles(root: string): Promise<{ files: ProjectFile[]; isAll: boolean }> {
+async function documentFiles(root: string): Promise<{ files: ProjectFile[]; isListComplete: boolean }> {
   const projectFiles: ProjectFile[] = []
-  let isAll = true
+  let isListComplete = true
   for (const name of (await readdir(root).catch(() => [])).sort()) {
     const stats =
       DOCUMENT_FILES.test(name) || DOCUMENT_FOLDERS.includes(name)
@@ -62,10 +62,10 @@ async function documentFiles(root: string): Promise<{ files: ProjectFile[]; isAl
       projectFiles.push({ folder: "", path: name, size: stats.size, modified_at: Math.trunc(stats.mtimeMs) })
     if (stats?.isDirectory() && DOCUMENT_FOLDERS.includes(name)) {
       const { files, skipped } = await listDocuments(join(root, name), { limit: MAX_FILES })
-      isAll &&= !skipped.some(({ path }) => path === "") // more documents than the limit
+      isListComplete &&= !skipped.some(({ path }) => path === "") // An empty path means that the limit was exceeded.
       const documents = files.filter(({ path }) => formatOf(path) !== "html")
       projectFiles.push(...documents.map((file) => ({ ...file, folder: name })))
     }
   }
-  return { files: projectFiles, isAll }
+  return { files: projectFiles, isListComplete }
 }

@@ -9,11 +9,11 @@ const MIN_SHARE = 0.45
 /** How many words, not counting stopwords, are "close together". */
 const WINDOW_WORDS = 100
 
-/** How many content words after a negation in the sentence are negated. */
+/** How many content words after a negation in the sentence count as negated. */
 const NEGATION_SCOPE = 2
-/** How many words after a negation a word in the sources may stand and still count as negated. */
+/** A word in the sources counts as negated if it is at most this many words after a negation. */
 const NEGATION_REACH = 3
-/** The same limit for the first of two adjacent words that a clause without a negation has in common with the sources. */
+/** Like NEGATION_REACH, for the first word of a pair. Used to compare a clause without a negation with the sources. */
 const PAIR_REACH = 2
 /**
  * A clause is compared with the sources for negations only if they contain at least this share of its words. With less, it is a
@@ -33,7 +33,7 @@ const FILLERS = new Set(
   ).split(" "),
 )
 const NEGATION = /^(?:not|never|no|none|nothing|nobody|neither|nor|cannot|without)$/
-/** Matches words that say that something is not, or is no longer, true. */
+/** Matches words that negate, such as "never", and words for absence or prevention, such as "disabled". */
 const NEGATIVE =
   /^(?:not|never|no|none|nothing|nobody|neither|nor|cannot|without|instead|unless|unknown|false|(?:skip|disabl|remov|avoid|miss|bypass|prevent|ignor|lack)\p{L}*)$/u
 const CONTRACTION = /\b(do|does|did|is|are|was|were|wo|would|could|should|has|have|had|must|need)n['’]t\b/gi
@@ -59,19 +59,19 @@ function isOnTopic(sentence: string, sources: Evidence[]): boolean {
   const sentenceStems = new Set(stemsIn(sentence))
   const foundStems = new Set<string>()
   for (const { text, title, ref, date } of sources)
-    for (const stem of [...densestPart(stemsIn(text), sentenceStems), ...stemsIn(`${title} ${ref} ${date ?? ""}`)])
+    for (const stem of [...findDensestPart(stemsIn(text), sentenceStems), ...stemsIn(`${title} ${ref} ${date ?? ""}`)])
       if (sentenceStems.has(stem)) foundStems.add(stem)
   // Numbers and code were matched exactly, so each counts as one more word. Abbreviations are too common for that.
   const exactMatches = new Set(
-    findSpecifics(sentence).flatMap(({ wanted, isCode }) =>
-      /\d/.test(wanted) || (isCode && !/^[A-Z]+s?$/.test(wanted)) ? wanted : [],
+    findSpecifics(sentence).flatMap(({ literal, isCode }) =>
+      /\d/.test(literal) || (isCode && !/^[A-Z]+s?$/.test(literal)) ? literal : [],
     ),
   )
   return foundStems.size + exactMatches.size >= MIN_SHARE * (sentenceStems.size + exactMatches.size)
 }
 
-/** The window of a text that contains the most different wanted words. */
-function densestPart(stems: string[], wanted: Set<string>): string[] {
+/** The window of a text that contains the largest number of distinct wanted words. */
+function findDensestPart(stems: string[], wanted: Set<string>): string[] {
   const counts = new Map<string, number>()
   let [most, end] = [0, 0]
   for (const [i, stem] of stems.entries()) {
@@ -88,7 +88,7 @@ function densestPart(stems: string[], wanted: Set<string>): string[] {
 
 type Statement = { words: string[]; stems: Set<string> }
 
-/** A line that only says "Do not:" negates every item of the list below it. */
+/** Splits a text into statements. A line that only says "Do not:" negates every item of the list below it. */
 function statementsIn(text: string): Statement[] {
   let isNegated = false
   return text.split(/\n+/).flatMap((line) => {
@@ -100,7 +100,7 @@ function statementsIn(text: string): Statement[] {
   })
 }
 
-/** The positions of "not", "never" and "no longer". "Cannot" is left out, because errors often say what cannot be done. */
+/** The positions of "not", "never" and "no longer". "Cannot" is left out, because error messages often use it. */
 function negationsIn(clause: string[]): number[] {
   return clause.flatMap((word, i) =>
     /^(?:not|never)$/.test(word) || (word === "no" && clause[i + 1] === "longer") ? [i] : [],
@@ -117,15 +117,16 @@ function isNegatedInSources(
   const clauseStems = [...new Set(stemsOf(clause))]
   const comparable = clauseStems.filter((stem) => sourceStems.has(stem))
   if (comparable.length < MIN_COMPARABLE_SHARE * clauseStems.length) return true
-  const after = clause
+  const wordsAfter = clause
     .slice(position + 1)
     .filter(isContentWord)
     .slice(0, NEGATION_SCOPE)
-  const scope = after.length > 0 ? after : clause.slice(0, position).filter(isContentWord).slice(-NEGATION_SCOPE)
+  const scope =
+    wordsAfter.length > 0 ? wordsAfter : clause.slice(0, position).filter(isContentWord).slice(-NEGATION_SCOPE)
   const scopeStems = stemsOf(scope)
   const isInScope =
     clause[position + 1] === "only"
-      ? isOnly
+      ? isOnlyOrJust
       : (word: string) => isContentWord(word) && scopeStems.includes(stemOf(word))
   // "Not removed" is the opposite of "removed", so a negative word does not negate itself.
   const negation = scope.some((word) => NEGATIVE.test(word)) ? NEGATION : NEGATIVE
@@ -138,7 +139,7 @@ function isNegatedInSources(
   )
 }
 
-function isOnly(word: string): boolean {
+function isOnlyOrJust(word: string): boolean {
   return word === "only" || word === "just"
 }
 

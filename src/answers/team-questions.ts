@@ -1,7 +1,7 @@
 import { formatRef, parseCompleteRef } from "../core/ref.ts"
 import { choice, integer, listOf, object, optional, text } from "../core/schema.ts"
 import type { ConversationRow } from "../store/history/store.ts"
-import type { TeamQuestionKind } from "../tools/hub/team-question.ts"
+import type { TeamQueryKind } from "../tools/hub/team-question.ts"
 import { type EditedFiles, ownHistory, type PassageRow, type SentPassage, type SentPassages } from "./passage-source.ts"
 import { reasonsFor, type WhyFacts } from "./why-facts.ts"
 
@@ -23,7 +23,7 @@ const findInput = object({
 const readInput = object({ id: text("A ref.") })
 const editedInput = object({ ids: listOf(text("A ref.")) })
 
-const passagesQuestion: TeamQuestionKind<typeof findInput, SentPassages> = {
+const passagesQuery: TeamQueryKind<typeof findInput, SentPassages> = {
   name: "passages",
   input: findInput,
   run: async (dex, search) => {
@@ -32,7 +32,7 @@ const passagesQuestion: TeamQuestionKind<typeof findInput, SentPassages> = {
   },
 }
 
-const passageQuestion: TeamQuestionKind<typeof readInput, SentPassage> = {
+const passageQuery: TeamQueryKind<typeof readInput, SentPassage> = {
   name: "passage",
   input: readInput,
   run: async (dex, { id }) => {
@@ -41,7 +41,7 @@ const passageQuestion: TeamQuestionKind<typeof readInput, SentPassage> = {
   },
 }
 
-const editedFilesQuestion: TeamQuestionKind<typeof editedInput, EditedFiles> = {
+const editedFilesQuery: TeamQueryKind<typeof editedInput, EditedFiles> = {
   name: "edited_files",
   input: editedInput,
   run: async (dex, { ids }) => {
@@ -60,7 +60,7 @@ const reasonsInput = object({
   committed: optional(integer("The message in which it made the commit.")),
 })
 
-const reasonsQuestion: TeamQuestionKind<typeof reasonsInput, SentReasons> = {
+const reasonsQuery: TeamQueryKind<typeof reasonsInput, SentReasons> = {
   name: "reasons",
   input: reasonsInput,
   run: async (dex, { id, ...written }) => {
@@ -72,12 +72,12 @@ const reasonsQuestion: TeamQuestionKind<typeof reasonsInput, SentReasons> = {
   },
 }
 
-export const answerQuestions = [
-  passagesQuestion,
-  passageQuestion,
-  editedFilesQuestion,
-  reasonsQuestion,
-] as readonly TeamQuestionKind[]
+export const queriesForAnswers = [
+  passagesQuery,
+  passageQuery,
+  editedFilesQuery,
+  reasonsQuery,
+] as readonly TeamQueryKind[]
 
 function withId({ ref, kind, title, ended_at }: PassageRow): { id: string; row: PassageRow } {
   return { id: formatRef(ref), row: { ref, kind, title, ended_at } }

@@ -11,29 +11,30 @@ type WhyReport = {
   unknown: number
 }
 
-/** The most words of an explanation. A reviewer will not read more. */
+/** The maximum number of words of an explanation. A reviewer will not read more. */
 const MAX_WORDS = 300
 const MAX_QUOTED_WORDS = 32
 /** The order in which facts are dropped to save space. The person's requests are not dropped. */
-const DROP_ORDER = ["open", "rejected", "tests", "decided"] as const
+const DROP_ORDER = ["open", "rejected", "tests", "decided", "done"] as const
 
 /**
  * Shortens the facts until they can be read in a minute: first long quotes, then the facts of all conversations but the first,
  * then those conversations, then facts of the first one.
  */
-export function shortenToOneMinute(facts: Explanation[]): Explanation[] {
-  const shortened = facts.map((one) => ({
+export function shortenToOneMinute(explanations: Explanation[]): Explanation[] {
+  const shortened = explanations.map((one) => ({
     ...one,
     asked: one.asked.map(shortenQuote),
     decided: one.decided.map(shortenQuote),
     rejected: one.rejected.map(shortenQuote),
+    done: one.done?.map(shortenQuote) ?? [],
     open: one.open.map(shortenQuote),
   }))
   for (const name of DROP_ORDER)
-    for (const one of shortened.slice(1).toReversed()) if (wordsOf(shortened) > MAX_WORDS) one[name] = []
-  while (shortened.length > 1 && wordsOf(shortened) > MAX_WORDS) shortened.pop()
+    for (const one of shortened.slice(1).toReversed()) if (countWords(shortened) > MAX_WORDS) one[name] = []
+  while (shortened.length > 1 && countWords(shortened) > MAX_WORDS) shortened.pop()
   for (const name of DROP_ORDER)
-    while (wordsOf(shortened) > MAX_WORDS && shortened[0]![name].length > 1) shortened[0]![name].pop()
+    while (countWords(shortened) > MAX_WORDS && shortened[0]![name].length > 1) shortened[0]![name].pop()
   return shortened
 }
 
@@ -45,7 +46,7 @@ function shortenQuote<T extends { text: string }>(one: T): T {
   }
 }
 
-function wordsOf(conversations: Explanation[]): number {
+function countWords(conversations: Explanation[]): number {
   return conversations
     .flatMap(sectionsOf)
     .flatMap(({ rows }) => rows.flatMap(({ text, ref }) => `${text} ${ref}`.split(/\s+/))).length
@@ -65,13 +66,14 @@ export function shareText(
 export type WhySection = { title: string; rows: { text: string; ref: string }[] }
 
 /** The facts about a conversation under headings. Texts from transcripts are escaped here. */
-export function sectionsOf({ asked, decided, rejected, tests, open }: Explanation): WhySection[] {
+export function sectionsOf({ asked, decided, rejected, done = [], tests, open }: Explanation): WhySection[] {
   const quoted = (rows: { text: string; ref: string }[]) =>
     rows.map(({ text, ref }) => ({ text: `“${safeLine(text)}”`, ref: safeLine(ref) }))
   return [
     { title: "Asked", rows: quoted(asked) },
     { title: "Decided", rows: quoted(decided) },
     { title: "Rejected", rows: quoted(rejected) },
+    { title: "Done", rows: quoted(done) },
     { title: "Tests", rows: tests.map((run) => ({ text: outcomeText(run), ref: safeLine(run.ref) })) },
     { title: "Left open", rows: open.map(({ text, ref }) => ({ text: safeLine(text), ref: safeLine(ref) })) },
   ].filter(({ rows }) => rows.length > 0)
@@ -83,7 +85,7 @@ function outcomeText({ command, outcome, failed_before }: TestOutcome): string {
   return `${safeLine(command)}: ${outcome}${earlierFailures}`
 }
 
-/** Markdown for a review, with every ref. */
+/** Formats an explanation as Markdown for a review, with every ref. */
 export function whyMarkdown({ commits, conversations, answer, lines, unknown }: WhyReport): string[] {
   const head = commits.map(({ hash, subject }) => `- ${hash.slice(0, 10)} ${safeLine(subject)}`)
   return [

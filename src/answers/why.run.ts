@@ -10,7 +10,7 @@ import { countsOf } from "../tools/blame/owner-facts.ts"
 import { type OwnersOfTarget, ownersOfTarget } from "../tools/blame/owners-of-target.ts"
 import type { TeamHub } from "../tools/blame/team-facts.ts"
 import type { Dex } from "../tools/context.ts"
-import { checkAnswer } from "./ask.run.ts"
+import { checkAnswer, textWithSources } from "./ask.run.ts"
 import { openLibrary, type PassageLibrary } from "./library.ts"
 import { DEFAULT_CAPS, runLoop } from "./loop.ts"
 import { teamHistory } from "./passage-source.ts"
@@ -28,7 +28,7 @@ export type WhyInput = {
   where?: "team"
 }
 
-/** The most conversations to explain, those that wrote the most lines first. */
+/** The maximum number of conversations to explain. The ones that wrote the most lines are chosen. */
 const MAX_CONVERSATIONS = 3
 const MAX_COMMITS = 5
 
@@ -43,7 +43,7 @@ export async function run(dex: Dex, input: WhyInput) {
   return { ...output, notes: [...output.notes, ...teamHint(dex)] }
 }
 
-/** Explains why lines were written if their owners are already known. */
+/** Explains why lines were written, given the conversations that own them. */
 export async function explainOwners(dex: Dex, input: WhyInput, owned: OwnersOfTarget, hub?: TeamHub) {
   const { owners, makers, commits, facts, notes } = owned
   const authors = authorsOf(owners, makers)
@@ -80,7 +80,7 @@ export async function explainOwners(dex: Dex, input: WhyInput, owned: OwnersOfTa
 
 type Author = { worker: Worker; owners: LineOwner[] }
 
-/** The authors of the lines, those who wrote the most first, then those who made the commit but wrote none of its lines. */
+/** Sorts the authors by the number of lines they wrote. Those who made the commit but wrote none of its lines come last. */
 function authorsOf(owners: readonly LineOwner[], makers: readonly LineOwner[]): Author[] {
   const ownersByWorker = Map.groupBy(owners.filter(isKnown), ({ worker }) => worker)
   const committers = new Set(makers.filter(isKnown).map(({ worker }) => worker))
@@ -99,20 +99,23 @@ function isKnown(owner: LineOwner): owner is LineOwner & { worker: Worker } {
 type AuthorExplanation = { explanation: Explanation; passages(library: PassageLibrary): Promise<Passage[]> }
 
 function lineWriterOf({ worker, owners }: Author, commits: readonly CommitHead[], facts: BlameFacts): LineWriter {
-  const commitRun = facts.ran.find(
+  const commitRun = facts.commitRuns.find(
     (one) => one.ref.id === worker.ref.id && commits.some(({ hash }) => hash.startsWith(one.hash)),
   )
   return { ref: worker.ref, edits: owners.flatMap(({ number }) => number ?? []), committed: commitRun?.ref.number }
 }
 
-type Share = Pick<Explanation, "level" | "lines" | "proved" | "likely">
+type LineShare = Pick<Explanation, "level" | "lines" | "proved" | "likely">
 
-function shareOf({ owners }: Author): Share {
+function shareOf({ owners }: Author): LineShare {
   const { total, proved, likely } = countsOf(owners.map(({ level }) => level))
   return { level: proved > 0 ? "proved" : "likely", lines: total, proved, likely }
 }
 
-type ExplanationWithoutShare = { explanation: Omit<Explanation, keyof Share>; passages: AuthorExplanation["passages"] }
+type ExplanationWithoutShare = {
+  explanation: Omit<Explanation, keyof LineShare>
+  passages: AuthorExplanation["passages"]
+}
 
 async function explainLocally(store: HistoryReader, written: LineWriter): Promise<ExplanationWithoutShare | undefined> {
   const reasons = await reasonsFor(store, written)
@@ -153,11 +156,11 @@ function headOf({ ref, title, started_at, ended_at }: ReasonsRow) {
   }
 }
 
-function quotedRefs({ asked, decided, rejected, tests, open }: WhyFacts): string[] {
-  return [...asked, ...decided, ...rejected, ...tests, ...open].map(({ ref }) => ref)
+function quotedRefs({ asked, decided, rejected, done = [], tests, open }: WhyFacts): string[] {
+  return [...asked, ...decided, ...rejected, ...done, ...tests, ...open].map(({ ref }) => ref)
 }
 
-/** The explanation as prose, written by a model. Every sentence is checked against its sources. */
+/** Lets the model write an explanation, and drops sentences that their sources do not support. Undefined if there is no model. */
 async function writeProse(
   dex: Dex,
   input: WhyInput,
@@ -179,14 +182,8 @@ async function writeProse(
     caps: DEFAULT_CAPS,
     signal: dex.signal,
   })
-  const { kept } = checkAnswer(loopResult.text, library)
-  const numbers = [...new Set(kept.flatMap((one) => one.numbers))].sort((a, b) => a - b)
   return {
-    text: kept.map(({ text }) => text).join(" "),
-    sources: numbers.flatMap((n) => {
-      const passage = library.passages.get(n)
-      return passage ? [{ n, ref: passage.ref }] : []
-    }),
+    ...textWithSources(checkAnswer(loopResult.text, library), library),
     notes: [
       ...(loopResult.stopped === undefined ? [] : [`Stopped early: ${loopResult.stopped}.`]),
       ...library.unreadNotes,

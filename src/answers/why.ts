@@ -8,9 +8,9 @@ const quoteOfKindShape = object({ ref: text(), kind: text(), text: text() })
 
 export const why = defineTool({
   name: "why",
-  summary: "Say why a commit or a line was written",
+  summary: "Explain why a commit or a line was written",
   input: object({
-    target: text("A commit, range, file or lines of it: src/a.ts:42."),
+    target: text("A commit, a range of commits, a file, or lines of a file: src/a.ts:42."),
     rev: optional(text("Use the file as it was at this commit.")),
     pr: withDefault(flag("Print Markdown for a review."), false),
     facts: withDefault(flag("Show only the facts; do not use a model."), false),
@@ -35,6 +35,7 @@ export const why = defineTool({
         asked: listOf(quoteShape, "The task, and the last request before the first of these edits."),
         decided: listOf(quoteOfKindShape, "Decisions before the commit that includes the edits."),
         rejected: listOf(quoteShape, "What the person said when they stopped a tool."),
+        done: optional(listOf(quoteShape, "What the agent reported after the last of these edits.")),
         tests: listOf(
           object({
             ref: text(),
@@ -59,6 +60,7 @@ export const why = defineTool({
     group: "Learn",
     choosing: TEAM_FLAG,
     positional: "target",
+    web: true,
     example: "dex why src/auth.ts:42",
   },
   mcp: {

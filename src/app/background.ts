@@ -3,7 +3,7 @@ import { isSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
 import { startDetached, startProcess } from "../subprocess/process.ts"
 import type { DexOptions } from "./dex.ts"
 
-/** `learn`: learns from the history, for a caller that holds the lock. `read`: reads new messages, and learns from them. */
+/** `learn` learns from the history; the caller must hold knowledge.lock. `read` reads new messages and learns from them. */
 export type SubprocessWork = "learn" | "read"
 
 /**

@@ -10,8 +10,8 @@ import type { Listing } from "../tools/context.ts"
 /** How long a listing is kept, in milliseconds. */
 const LISTING_LIFETIME_MS = 7 * 86_400_000
 
-/** True if row numbers can be used here. An agent's shell and a script have no terminal, so they get refs. */
-export function hasListings(): boolean {
+/** Returns true if row numbers can be used here. An agent's shell or a script has no terminal, so its output has refs instead. */
+export function canUseRowNumbers(): boolean {
   // npm runs a new process between the shell and dex each time, so the parent process does not identify the shell.
   if (process.env.npm_command !== undefined && shellSession() === undefined) return false
   return [0, 1, 2].some((fd) => isatty(fd))
@@ -19,7 +19,7 @@ export function hasListings(): boolean {
 
 /** Saves the refs of the printed rows. `words` are the words that a search matched, as they appear in the rows. */
 export function saveListing(dexDir: string, refs: string[], words: string[] = []): void {
-  if (!hasListings()) return
+  if (!canUseRowNumbers()) return
   const folder = join(dexDir, "listings")
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -34,7 +34,7 @@ export function saveListing(dexDir: string, refs: string[], words: string[] = []
 }
 
 export function readListing(dexDir: string): Listing {
-  if (!hasListings()) return EMPTY_LISTING
+  if (!canUseRowNumbers()) return EMPTY_LISTING
   try {
     const content: unknown = JSON.parse(readFileSync(join(dexDir, "listings", fileName()), "utf8"))
     // Until 0.1.0 the file contained only the refs.
@@ -42,7 +42,7 @@ export function readListing(dexDir: string): Listing {
     const { refs, words } = record(content) ?? {}
     return { refs: stringsIn(refs), words: stringsIn(words) }
   } catch {
-    return EMPTY_LISTING // nothing was listed here yet
+    return EMPTY_LISTING // Nothing has been listed in this terminal yet.
   }
 }
 
@@ -56,13 +56,34 @@ export function clearListings(dexDir: string): void {
   rmSync(join(dexDir, "listings"), { recursive: true, force: true })
 }
 
+const PICKER_FILE = "picker.json"
+
+/** The scope of the picker's list that the person chose last, for all terminals. */
+export function readPickerScope(dexDir: string): string | undefined {
+  try {
+    const { scope } = record(JSON.parse(readFileSync(join(dexDir, PICKER_FILE), "utf8"))) ?? {}
+    return typeof scope === "string" ? scope : undefined
+  } catch {
+    return undefined // none was chosen yet
+  }
+}
+
+export function savePickerScope(dexDir: string, scope: string): void {
+  if (scope === readPickerScope(dexDir)) return
+  try {
+    writeFileSync(join(dexDir, PICKER_FILE), JSON.stringify({ scope }), { mode: 0o600 })
+  } catch {
+    // The home is read-only, so the next picker begins with all projects.
+  }
+}
+
 function fileName(): string {
   return `${shellSession() ?? process.ppid}.json`
 }
 
 /**
- * The shell that opened the terminal, whatever program or script runs between it and dex. Identified by its process id and start
- * time, because ids are reused. Undefined if the system does not report it.
+ * Identifies the shell that opened the terminal, whatever program or script runs between it and dex, by its process id and its
+ * start time, because ids are reused. Returns undefined if the system does not report them.
  */
 function shellSession(): string | undefined {
   try {
@@ -73,7 +94,10 @@ function shellSession(): string | undefined {
   }
 }
 
-/** The fields of `/proc/<pid>/stat` on Linux, starting with the state. The name before it can contain anything; it is skipped. */
+/**
+ * Returns the fields of `/proc/<pid>/stat` on Linux, starting with the state. The process's name before it is skipped, because it
+ * can contain anything.
+ */
 function statOf(pid: string): string[] {
   const text = readFileSync(`/proc/${pid}/stat`, "utf8")
   return text.slice(text.lastIndexOf(")") + 2).split(" ")

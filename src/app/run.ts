@@ -10,19 +10,19 @@ import { namedSources, requireSource } from "../tools/source-named.ts"
 import { appendTrace } from "../trace/append.ts"
 
 export type ToolRun = {
-  /** The output, which is the same in every face, without invisible characters. */
+  /** The output without invisible characters. It is the same for the CLI, MCP and HTTP. */
   output: unknown
   /** How many invisible characters were removed. */
   removed: number
   /** Notes about damaged data that was left out, and what to do about it. */
   notes: string[]
-  /** Writes the trace. Call it after the answer was printed, so that nobody waits for it. It never fails. */
+  /** Writes the trace. Call this after the answer was printed, so that nobody waits for it. It never fails. */
   record(): Promise<void>
 }
 
 const pendingTraces = new Set<Promise<void>>()
 
-/** Writes the trace after the answer was sent. The process awaits `tracesWritten` before it ends. */
+/** Writes the trace after the answer was sent. The process awaits `waitForTraces` before it ends. */
 export function recordLater({ record }: ToolRun): void {
   const written = new Promise<void>((resolve) => setImmediate(resolve)).then(record).then(() => {
     pendingTraces.delete(written)
@@ -31,15 +31,16 @@ export function recordLater({ record }: ToolRun): void {
 }
 
 /** Resolves when all pending traces have been written. */
-export async function tracesWritten(): Promise<void> {
+export async function waitForTraces(): Promise<void> {
   await Promise.all(pendingTraces)
 }
 
 /**
- * Runs a tool for a face. Only here are traces recorded, and invisible characters removed from other people's text. Throws the
- * tool's error, after recording it.
+ * Runs a tool for the CLI, MCP or HTTP, prepares the trace of the run, and removes invisible characters from other people's text.
+ * If the tool fails, writes the trace and throws the tool's error.
  */
 export async function runTool(tool: Tool<Dex>, dex: Dex, rawInput: unknown): Promise<ToolRun> {
+  await dex.locate()
   const input = await withSource(tool, dex, rawInput)
   if (!isTraced(tool)) {
     const output = await tool.run(dex, input).catch(async (error: unknown) => {
@@ -63,7 +64,7 @@ export async function runTool(tool: Tool<Dex>, dex: Dex, rawInput: unknown): Pro
 /** Replaces the source's name in the input with its id. Throws a DexError if there is no such source. */
 async function withSource(tool: Tool<Dex>, dex: Dex, input: unknown): Promise<unknown> {
   const sourceName = (input as { source?: string } | undefined)?.source
-  // Compared by its text: a declaration that was loaded from another file of the build has a copy of the field.
+  // The field is recognised by its description, because the build may contain a second copy of it in another file.
   if (sourceName === undefined || tool.input.properties?.source?.description !== sourceField.description) return input
   return { ...(input as object), source: requireSource(sourceName, await namedSources(dex)) }
 }
@@ -79,7 +80,7 @@ async function damageNotes(dex: Dex): Promise<string[]> {
 
 const MAX_SHOWN_NAMES = 3
 
-/** The note for an answer if something that it read was damaged. */
+/** Returns the note for an answer that is based on damaged data. */
 function damageNote(names: readonly string[]): string {
   const shownNames = names.slice(0, MAX_SHOWN_NAMES).join(", ")
   const moreText = names.length > MAX_SHOWN_NAMES ? ` and ${names.length - MAX_SHOWN_NAMES} more` : ""
@@ -91,7 +92,7 @@ async function withDamageNote(dex: Dex, error: unknown): Promise<unknown> {
   const notes = await damageNotes(dex)
   if (isDexError(error))
     return notes.length === 0 ? error : new DexError(error.code, [error.message, ...notes].join(" "), { cause: error })
-  // The knowledge is the only database that is read without a check for damage. It is rebuilt when it is next opened.
+  // The knowledge database is the only one that is read without a check for damage. It is rebuilt when it is next opened.
   if (!/^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error)) || !dex.hasKnowledge()) return error
   const { markDamaged } = await import("../store/sqlite/database.ts")
   markDamaged(dex.home.knowledge)
@@ -104,5 +105,5 @@ async function withDamageNote(dex: Dex, error: unknown): Promise<unknown> {
 
 function tracesAreOn(dex: Dex): boolean {
   const file = join(dex.home.dir, "config.json")
-  return loadSettings({ file, env: dex.machine.env, project: dex.project }).settings.traces
+  return loadSettings({ file, env: dex.machine.env, project: dex.place }).settings.traces
 }

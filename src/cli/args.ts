@@ -11,7 +11,7 @@ import type { Tool } from "../core/tool.ts"
  */
 export type Flag = { name: string; path: string[]; schema: Schema; shorts: string[]; choice?: string }
 
-/** Short options that every command has. A tool can redefine them. */
+/** The short options of fields that many tools have. A tool can give the letter to another field. */
 const SHORT_OPTIONS: Record<string, string> = { n: "limit" }
 
 export function flagsOf(tool: Pick<Tool<never>, "input" | "cli">): Flag[] {
@@ -36,12 +36,14 @@ function flagAt(tool: Pick<Tool<never>, "input" | "cli">, name: string, path: st
   return { name, path, schema, shorts }
 }
 
-/** A parsed command line: the tool's input, and the options that only the terminal has. */
+/** A parsed command line: the tool's input, and the options that are not part of it. */
 export type ParsedCommandLine = {
   input: unknown
   json: boolean
   help: boolean
   pager: boolean
+  /** True if a page in the browser should show the output. */
+  web: boolean
   /** True if the person gave a limit. */
   hasLimit: boolean
 }
@@ -61,26 +63,35 @@ export function readArguments(tool: Tool<never>, argv: string[]): ParsedCommandL
   takePositionals(tool, positionals, input)
   const help = values.help === true
   const pager = values["no-pager"] !== true
+  const web = values.web === true
   const hasLimit = input.limit !== undefined
-  if (help) return { input, json: false, help, pager, hasLimit }
+  if (help) return { input, json: false, help, pager, web, hasLimit }
   const result = readAs(tool.input, input)
   if ("wrong" in result)
     throw new DexError("usage", `${describeFieldError(tool, result.wrong, input)}. See: dex ${tool.name} --help`)
-  return { input: result.ok, json: values.json === true, help, pager, hasLimit }
+  return { input: result.ok, json: values.json === true, help, pager, web, hasLimit }
+}
+
+/** The options that choose the pager or the browser. They are in no tool's input. */
+export function screenOptions({ cli }: Pick<Tool<never>, "cli">): [name: string, description: string][] {
+  return [
+    ...(cli.paged ? [["no-pager", "Print directly, not through $PAGER."] as [string, string]] : []),
+    ...(cli.web ? [["web", "Open the page in the browser, as dex view does."] as [string, string]] : []),
+  ]
 }
 
 /** True if the command line contains arguments that are not options, or asks for help. */
 export function hasArgumentsOrHelp(tool: Tool<never>, argv: string[]): boolean {
   const options = optionsOf(tool, flagsOf(tool))
-  const { values, positionals } = parseArgs({ args: argv, options, allowPositionals: true, strict: false })
+  const { values, positionals } = parseArgs({ args: textLast(argv), options, allowPositionals: true, strict: false })
   return positionals.length > 0 || values.help === true
 }
 
-function optionsOf(tool: Tool<never>, flags: readonly Flag[]): Options {
-  const options: Options = {
+function optionsOf(tool: Tool<never>, flags: readonly Flag[]): ParserOptions {
+  const options: ParserOptions = {
     json: { type: "boolean", short: "j" },
     help: { type: "boolean", short: "h" },
-    ...(tool.cli.paged && { "no-pager": { type: "boolean" } }),
+    ...Object.fromEntries(screenOptions(tool).map(([name]) => [name, { type: "boolean" }] as const)),
   }
   for (const flag of flags) {
     const kind = {
@@ -109,18 +120,27 @@ function namesOf({ name, shorts }: Flag): string[] {
   return [name, ...shorts.slice(1).map((letter) => `${name}=${letter}`)]
 }
 
-type Options = Record<string, { type: "string" | "boolean"; short?: string; multiple?: boolean; isFormer?: true }>
+type ParserOptions = Record<string, { type: "string" | "boolean"; short?: string; multiple?: boolean; isFormer?: true }>
 
-function parseCommandLine(tool: Tool<never>, argv: string[], options: Options) {
+/** Moves quoted text that begins with a dash, such as `--- FAIL: TestX`, behind `--`. The name of an option has no space. */
+function textLast(argv: string[]): string[] {
+  const isText = (argument: string) => /^-[^=]*\s/.test(argument)
+  const end = argv.includes("--") ? argv.indexOf("--") : argv.length
+  const options = argv.slice(0, end)
+  if (!options.some(isText)) return argv
+  return [...options.filter((one) => !isText(one)), "--", ...options.filter(isText), ...argv.slice(end + 1)]
+}
+
+function parseCommandLine(tool: Tool<never>, argv: string[], options: ParserOptions) {
   try {
-    return parseArgs({ args: argv, options, allowPositionals: true, strict: true })
+    return parseArgs({ args: textLast(argv), options, allowPositionals: true, strict: true })
   } catch (error) {
     throw usageError(tool.name, error as Error, argv, options)
   }
 }
 
 /** Turns Node's parse error into one sentence with a hint. */
-export function usageError(command: string, error: Error, argv: readonly string[], options: Options): DexError {
+export function usageError(command: string, error: Error, argv: readonly string[], options: ParserOptions): DexError {
   const helpHint = `See: dex ${command} --help`
   const unknownOption = /^Unknown option '(-[^' ]+)/.exec(error.message)?.[1]
   if (unknownOption === undefined)
@@ -217,7 +237,7 @@ function valueAt(input: unknown, path: string[]): unknown {
 
 const MIN_PREFIX_LENGTH = 3
 
-/** The name that a person probably meant: the most similar one, or one that begins with the word or is its beginning. */
+/** The name that a person probably meant: the most similar one; if none is similar, one that extends the word or shortens it. */
 export function closestName(word: string, names: readonly string[]): string | undefined {
   const beginsWith = (longer: string, shorter: string) =>
     shorter.length >= MIN_PREFIX_LENGTH && longer.startsWith(shorter.toLowerCase())

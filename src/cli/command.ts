@@ -5,7 +5,7 @@ import type { PrintContext, PrintedOutput, ReadPage } from "./print/words.ts"
 /** Turns a tool's output into lines for a person. */
 export type View<I, O> = (output: O, context: PrintContext, input: I) => PrintedOutput | Promise<PrintedOutput>
 
-/** Turns a tool's output into a page to read on a terminal. It can look up more in dex. */
+/** Turns a tool's output into a page to read on a terminal. The function may read more from dex. */
 export type ReadView<I, O> = (output: O, context: PrintContext, input: I, dex: Dex) => Promise<ReadPage>
 
 /** How a tool behaves in a terminal. Its functions import their code when they are called. */
@@ -31,7 +31,7 @@ export type Face<I, O> = {
    * If set, the first Ctrl-C lets the tool finish cleanly. `keptNote` says what is kept; `signals` are handled like Ctrl-C.
    */
   onInterrupt?: { keptNote: string; signals?: readonly NodeJS.Signals[] }
-  /** Set if the output depends on the complete history. If some of it has not been read yet, a note says so. */
+  /** Set if the output depends on the complete history. A note then says if part of the history has not been read yet. */
   needsAllHistory?: true
   /** Starts a background process at the end of the command. */
   background?: (dex: Dex) => Promise<unknown>
@@ -55,4 +55,9 @@ export type ListedCommand = {
   common?: true
   /** True if lists of commands leave it out. */
   unlisted?: true
+}
+
+/** True if the tool changed nothing because nobody confirmed the change. */
+export function isUnconfirmed(output: unknown): boolean {
+  return (output as { asked?: boolean }).asked === true
 }

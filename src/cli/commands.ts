@@ -8,7 +8,7 @@ import { blame } from "../tools/blame/blame.ts"
 import { config } from "../tools/config/config.ts"
 import { decisions } from "../tools/decisions/decisions.ts"
 import { docs } from "../tools/docs/docs.ts"
-import { doctor } from "../tools/doctor/doctor.ts"
+import { doctor, secrets } from "../tools/doctor/doctor.ts"
 import { evaluate } from "../tools/eval/eval.ts"
 import { fix } from "../tools/fix/fix.ts"
 import { forget, makePrivate } from "../tools/forget/forget.ts"
@@ -18,19 +18,20 @@ import { handover } from "../tools/handover/handover.ts"
 import { hub } from "../tools/hub/hub.ts"
 import { mute } from "../tools/mute/mute.ts"
 import { notes } from "../tools/note/note.ts"
+import { project } from "../tools/project/project.ts"
 import { resume } from "../tools/resume/resume.ts"
 import { share } from "../tools/share/share.ts"
 import { sources } from "../tools/sources/sources.ts"
 import { stats } from "../tools/stats/stats.ts"
 import { subscribe, subscriptions, unsubscribe } from "../tools/subscriptions/subscriptions.ts"
 import { suggest } from "../tools/suggest/suggest.ts"
-import { feedback, suggestions } from "../tools/suggestions/suggestions.ts"
+import { feedback, report, suggestions } from "../tools/suggestions/suggestions.ts"
 import { reindex } from "../tools/sync/sync.ts"
 import { tests } from "../tools/tests/tests.ts"
 import { trace } from "../tools/trace/trace.ts"
 import { traces } from "../tools/traces/traces.ts"
 import { usage } from "../tools/usage/usage.ts"
-import { type Command, command } from "./command.ts"
+import { type Command, command, isUnconfirmed } from "./command.ts"
 import { pushInBackground, quickCommands } from "./quick-commands.ts"
 import { install, uninstall } from "./tools/install.ts"
 import { keepsRunning, watch } from "./tools/watch.ts"
@@ -45,10 +46,14 @@ const askForConsent = async <I extends object>(input: I): Promise<I> => {
 }
 const ANSWERS_ARE_KEPT = { keptNote: "Everything answered so far is kept. " }
 
-/** Every command that is a tool, in the order in which help shows the commands of a group. */
+/** Every command that is a tool. Help shows the commands of a group in this order, but common commands first. */
 export const commands: readonly Command[] = [
   ...quickCommands,
-  command(resume, { view: async () => (await import("./print/resume.ts")).printResume }),
+  command(resume, {
+    confirm: async (output) =>
+      output.copy?.done === false && (await import("./terminal/confirm.ts")).confirmCopy(output),
+    view: async () => (await import("./print/resume.ts")).printResume,
+  }),
   command(fix, { view: async () => (await import("./print/fix.ts")).printFix, needsAllHistory: true }),
   command(blame, { view: async () => (await import("./print/blame.ts")).printBlame, needsAllHistory: true }),
   command(suggest, { view: async () => (await import("./print/suggestions.ts")).printSuggest, needsAllHistory: true }),
@@ -60,10 +65,15 @@ export const commands: readonly Command[] = [
   command(notes, { view: async () => (await import("./print/note.ts")).printNote, needsAllHistory: true }),
   command(suggestions, { view: async () => (await loadSuggestions()).printSuggestions }),
   command(feedback, { view: async () => (await loadSuggestions()).printFeedback }),
+  command(report, { view: async () => (await loadSuggestions()).printUseReport }),
   command(subscribe, { view: async () => (await loadSuggestions()).printSubscribed }),
   command(subscriptions, { view: async () => (await loadSuggestions()).printSubscriptions }),
   command(unsubscribe, { view: async () => (await loadSuggestions()).printUnsubscribed }),
-  command(docs, { view: async () => (await import("./print/docs.ts")).printDocs }),
+  command(docs, {
+    view: async () => (await import("./print/docs.ts")).printDocs,
+    confirm: async (output) =>
+      isUnconfirmed(output) && (await import("./terminal/confirm.ts")).confirmDocuments(output),
+  }),
   command(traces, { view: async () => (await import("./print/trace.ts")).printTraces }),
   command(trace, { view: async () => (await import("./print/trace.ts")).printTrace }),
   command(stats, {
@@ -77,14 +87,16 @@ export const commands: readonly Command[] = [
   }),
   command(guide, { view: async () => (await import("./print/guide.ts")).printGuide }),
   command(sources, { view: async () => (await loadKeeping()).printSources, needsAllHistory: true }),
+  command(secrets, { view: async () => (await loadKeeping()).printSecrets, needsAllHistory: true }),
   command(doctor, { view: async () => (await loadKeeping()).printDoctor }),
   command(forget, {
     view: async () => (await loadKeeping()).printForget,
     confirm: async (output) =>
-      output.asked === true && (await import("./terminal/confirm.ts")).confirmForgetting(output),
+      isUnconfirmed(output) && (await import("./terminal/confirm.ts")).confirmForgetting(output),
     background: pushInBackground,
   }),
   command(makePrivate, { view: async () => (await loadKeeping()).printPrivate }),
+  command(project, { view: async () => (await import("./print/project.ts")).printProject }),
   command(mute, { view: async () => (await loadKeeping()).printMute }),
   command(reindex, { view: async () => (await loadKeeping()).printReindex }),
   command(gc, { view: async () => (await loadKeeping()).printGc }),
@@ -94,7 +106,7 @@ export const commands: readonly Command[] = [
   command(hub, {
     runInstead: async ({ words: [action, ...rest], ...flags }, json) =>
       action === "login" ? (await import("./hub-login.ts")).hubLogin(rest, flags, json) : undefined,
-    confirm: async (output) => output.asked === true && (await import("./terminal/confirm.ts")).confirmSharing(output),
+    confirm: async (output) => isUnconfirmed(output) && (await import("./terminal/confirm.ts")).confirmSharing(output),
     view: async () => (await import("./print/hub.ts")).printHub,
     onInterrupt: { keptNote: "Everything sent so far stays on the hub, and the next push continues. " },
   }),
@@ -107,7 +119,7 @@ export const commands: readonly Command[] = [
   command(config, {
     view: async () => (await import("./print/config.ts")).printConfig,
     confirm: async (output) =>
-      output.asked === true && (await import("./terminal/confirm.ts")).confirmLocalModel(output),
+      isUnconfirmed(output) && (await import("./terminal/confirm.ts")).confirmLocalModel(output),
   }),
   command(why, {
     needsAllHistory: true,
@@ -159,7 +171,7 @@ export const commands: readonly Command[] = [
   command(watch, {
     runInstead: async (input, json) =>
       keepsRunning(input) ? (await import("./watch-run.ts")).watchCommand(json) : undefined,
-    confirm: async (output) => output.asked === true && (await import("./terminal/confirm.ts")).confirmService(output),
+    confirm: async (output) => isUnconfirmed(output) && (await import("./terminal/confirm.ts")).confirmService(output),
     view: async () => (await import("./print/watch.ts")).printWatch,
   }),
 ]

@@ -9,13 +9,13 @@ import type { Tool } from "../core/tool.ts"
 import { safeLine } from "../render/terminal.ts"
 import { projectsHiddenFrom } from "../search/scope.ts"
 import type { Dex } from "../tools/context.ts"
-import { type Flag, flagsOf } from "./args.ts"
+import { type Flag, flagsOf, screenOptions } from "./args.ts"
 import type { ListedCommand } from "./command.ts"
 import { flagsWithForms, formWords, hasOldName } from "./forms.ts"
 
-/** Commands whose arguments are conversations. */
+/** Commands that take conversations as arguments. */
 const CONVERSATION_COMMANDS = ["show", "resume", "handover", "forget"]
-/** Options whose values come from the history. Their short forms are the same in every command. */
+/** Options whose values dex looks up while the person types. Their short forms are the same in every command. */
 const OPTIONS: { name: string; words: string; kind: CompletionKind }[] = [
   { name: "project", words: "--project|-p", kind: "projects" },
   { name: "source", words: "--source|-s", kind: "agents" },
@@ -31,7 +31,7 @@ export function completionScript(
   allCommands: readonly ListedCommand[],
 ): string {
   const tools = allTools.filter((tool) => !hasOldName(tool))
-  // Words that begin with a dash are completed as options.
+  // Leaves out aliases such as -h, because words that begin with a dash are completed as options.
   const commands = allCommands.flatMap(({ name, aliases = [], summary }) =>
     [name, ...aliases].filter((word) => !word.startsWith("-")).map((word) => ({ word, summary })),
   )
@@ -39,7 +39,7 @@ export function completionScript(
   const flags = (tool: Tool<never>) => [
     ...formWords(tool.name, allTools),
     ...flagsWithForms(tool, allTools).map((flag) => `--${flag.name}`),
-    ...(tool.cli.paged ? ["--no-pager"] : []),
+    ...screenOptions(tool).map(([name]) => `--${name}`),
     "--json",
     "--help",
   ]
@@ -131,9 +131,11 @@ compdef _dex dex
             (tool) =>
               `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}'${fishDynamicValues("refs")}`,
           ),
-        ...tools
-          .filter((tool) => tool.cli.paged)
-          .map((tool) => `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -l no-pager`),
+        ...tools.flatMap((tool) =>
+          screenOptions(tool).map(
+            ([name]) => `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -l ${name}`,
+          ),
+        ),
         `complete -c dex -n '__fish_seen_subcommand_from completions' -a 'bash zsh fish'`,
       ].join("\n")}\n`
     default:
@@ -144,7 +146,7 @@ compdef _dex dex
   }
 }
 
-/** The values of `--format`, joined by spaces; empty if the command has no such option. */
+/** The values of `--format` as one text, separated by spaces. An empty array if the command has no such option. */
 function formatsOf(tool: Tool<never>): string[] {
   return flagsOf(tool).flatMap(({ name, schema }) => (name === "format" && schema.enum ? [schema.enum.join(" ")] : []))
 }
@@ -173,7 +175,7 @@ const DESCRIPTION_CHARS = 70
 const OFFERABLE_VALUE = /^(?!-)[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+$/u
 
 type CompletionKind = "refs" | "projects" | "agents"
-type Value = { value: string; description: string }
+type CompletionValue = { value: string; description: string }
 
 /**
  * The values that a shell offers for the word being typed, as lines of `value<tab>description`. Does not sync first. Returns an
@@ -189,13 +191,13 @@ export async function completeValues(kind: string | undefined, typedText = ""): 
     const uniqueValues = candidates.filter((a, i) => candidates.findIndex((b) => b.value === a.value) === i)
     return uniqueValues.map(({ value, description }) => `${value}\t${shortDescription(description)}\n`).join("")
   } catch {
-    return "" // a shell would show an error in the middle of the line
+    return "" // an error would appear in the middle of the line that the person is typing
   } finally {
     dex.close()
   }
 }
 
-const VALUES_BY_KIND: Record<CompletionKind, (dex: Dex, typed: string) => Promise<Value[]>> = {
+const VALUES_BY_KIND: Record<CompletionKind, (dex: Dex, typed: string) => Promise<CompletionValue[]>> = {
   refs: async (dex, typed) => {
     const store = await dex.store()
     const { rows } = await store.list({
@@ -217,7 +219,10 @@ const VALUES_BY_KIND: Record<CompletionKind, (dex: Dex, typed: string) => Promis
     return visiblePaths.map((path) => ({ value: basename(path), description: path }))
   },
   agents: async (dex) =>
-    [...agents, ...(await dex.outside()).agents].map(({ source, name }) => ({ value: source, description: name })),
+    [...agents, ...(await dex.outsideAgents()).agents].map(({ source, name }) => ({
+      value: source,
+      description: name,
+    })),
 }
 
 function shortDescription(text: string): string {

@@ -13,8 +13,8 @@ if (major < 22 || (major === 22 && minor < 18)) {
   process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
 if (process.env.DEX_MODEL_RUN) {
-  // This process was started by an agent that dex uses as a model. If it called dex again through hooks or MCP servers, there
-  // would be a loop.
+  // dex uses an agent as a model, and that agent started this process, as a hook or an MCP server. Without this
+  // check, the process could start the agent again, and so on without end.
   process.stderr.write("dex does nothing here: it was started by an agent that dex uses as a model.\n")
   process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
@@ -52,6 +52,21 @@ function isTypedByPerson(words: string[]): boolean {
 if (process.argv[2] === "--version") process.stdout.write(`dex ${VERSION}\n`)
 else {
   process.stderr.on("error", () => {}) // the answer is printed even if notes cannot be written
+  process.exitCode = await (process.argv[2] === "serve" ? serve(process.argv.slice(3)) : run(process.argv.slice(2)))
+}
+
+async function run(words: string[]): Promise<number> {
   const { main } = await import("./main.ts")
-  process.exitCode = await main(process.argv.slice(2))
+  return main(words)
+}
+
+/** Serves without loading what the other commands need: agents start many servers, and wait for each. */
+async function serve(words: string[]): Promise<number> {
+  try {
+    const { serveCommand } = await import("./serve.ts")
+    return await serveCommand(words)
+  } catch (error) {
+    const { printError } = await import("./main.ts")
+    return printError(error)
+  }
 }

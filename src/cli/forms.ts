@@ -24,18 +24,18 @@ export function oldNameNote({ name, cli }: Tool<never>): string | undefined {
   return cli.formOf && `\`dex ${name}\` is now \`${cli.formOf.now}\`.`
 }
 
-/** The tool as a form of a command: with that command's name, example and pager. */
+/** The tool as a form of a command, with the form's name, example and pager. Returns a tool that is not a form unchanged. */
 export function asForm<T extends Tool<never>>(tool: T): T {
   const { formOf, rest, ...cli } = tool.cli
   if (!formOf) return tool
   const { command, option, word, example } = formOf
   const name = option === undefined ? `${command} ${word}` : `${command} --${option}`
-  // Words after the first are the value of the option that chooses the form, if the tool has a field of that name.
+  // If the option that chooses the form sets the same field as the further words, only the option sets it.
   const restOption = rest === undefined || rest === option ? {} : { rest }
   return { ...tool, name, cli: { ...cli, ...restOption, example, paged: formOf.paged } }
 }
 
-/** The forms of a command as they are typed, each with a summary, and how to see their options. */
+/** The forms of a command as they are typed, each with a summary. The last row says how to see the options of a form. */
 export function formsOf(name: string, commands: readonly Command[]): [typed: string, summary: string][] {
   const forms = commands.map(({ tool }) => tool).filter((tool) => isFormOf(tool, name))
   const [first] = forms
@@ -63,7 +63,10 @@ function formByWord(forms: readonly Command[], words: string[]) {
   return form && { command: commandAsForm(form), words: words.toSpliced(index, 1) }
 }
 
-/** An option that takes a value may be typed without one: `dex show 2 --messages` reads the message that row 2 names. */
+/**
+ * Finds the form by the first typed option that chooses one. An option that takes a value may be typed without one:
+ * `dex show 2 --messages` reads the message that row 2 names.
+ */
 function formByOption(name: string, forms: readonly Command[], words: string[]) {
   const options = Object.fromEntries(
     forms.flatMap(({ tool }) => {
@@ -98,7 +101,7 @@ function commandAsForm({ tool, face }: Command): Command {
   return { tool: asForm(tool), face }
 }
 
-/** A command's flags and those of its forms. */
+/** The flags of a command and of its forms, with the options that choose the forms. A name occurs only once. */
 export function flagsWithForms(tool: Tool<never>, tools: readonly Tool<never>[]): Flag[] {
   const forms = tools.filter((other) => isFormOf(other, tool.name))
   const flags = [

@@ -1,11 +1,11 @@
 import type { Schema } from "../core/schema.ts"
 import { COMMAND_GROUPS, type Tool } from "../core/tool.ts"
 import { padEnd, paint, type Terminal, wrap } from "../render/terminal.ts"
-import { flagsOf, singularName } from "./args.ts"
+import { flagsOf, screenOptions, singularName } from "./args.ts"
 import type { ListedCommand } from "./command.ts"
 import { asTyped } from "./print/words.ts"
 
-/** The help that fits on one screen: the commands that most people need, and how to see the others. */
+/** The help that fits on one screen: the commands that most people need, and how to list all commands. */
 export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal): string {
   const commonCommands = commands.filter(({ common }) => common).map(({ aliases: _, ...command }) => command)
   const moreRows: [string, string][] = [
@@ -68,7 +68,7 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal, forms: [string, 
       `${short ? `-${short}, ` : "    "}--${name}${VALUE_HINTS[schema.type] ?? " …"}`,
       [describeValue(schema), ...more.map((letter) => `Also: -${letter}.`)].join(" "),
     ])
-  if (tool.cli.paged) rows.push(["    --no-pager", "Print directly, not through $PAGER."])
+  rows.push(...screenOptions(tool).map(([name, description]): [string, string] => [`    --${name}`, description]))
   rows.push(["    --json", "Print JSON."])
   const lines = [
     asTyped(`dex ${[tool.name, ...words.map((field) => placeholderOf(tool, field)), "[options]"].join(" ")}`, terminal),

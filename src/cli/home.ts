@@ -1,7 +1,7 @@
 import type { Agent } from "../agents/kit/agent.ts"
 import { agents, isDexSource } from "../agents/registry.ts"
 import { createDex } from "../app/dex.ts"
-import { hasListings, saveListing } from "../app/listing.ts"
+import { canUseRowNumbers, saveListing } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
 import { grouped, joinNames } from "../core/format.ts"
 import { lookAt } from "../core/look-at.ts"
@@ -28,7 +28,7 @@ export async function showHome(): Promise<number> {
   const terminal = terminalOf(process.stdout, process.env)
   const view = progressView(process.stderr, terminalOf(process.stderr, process.env))
   const controller = new AbortController()
-  const started = Date.now()
+  const startedAt = Date.now()
   const dex = createDex({
     env: process.env,
     cwd: process.cwd(),
@@ -48,7 +48,7 @@ export async function showHome(): Promise<number> {
       say(`${wrap(intro, terminal.columns).join("\n")}\n`)
     }
     const report = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
-      pauseAt: started + Number(process.env.DEX_FIRST_MS ?? FIRST_READ_MS),
+      pauseAt: startedAt + Number(process.env.DEX_FIRST_MS ?? FIRST_READ_MS),
       onProgress: view.show,
       signal: controller.signal,
     })
@@ -66,10 +66,12 @@ export async function showHome(): Promise<number> {
       say(
         `  ${paint(terminal, "cyan", source.source.padEnd(14))}${describeConversations(source.kinds)}, ${many(source.messages, "message")}`,
       )
-    if (!report.complete)
-      for (const { source, looked_in } of sourcesReport.sources.filter((s) => s.kept === 0 && !isDexSource(s.source)))
-        if (looked_in.some((path) => lookAt(path) !== undefined))
-          say(`  ${paint(terminal, "cyan", source.padEnd(14))}found, but not read yet`)
+    const found = sourcesReport.sources.filter(
+      ({ source, kept, looked_in }) =>
+        kept === 0 && !isDexSource(source) && looked_in.some((path) => lookAt(path) !== undefined),
+    )
+    if (!report.complete && found.length > 0)
+      sayWrapped(`Found, but not read yet: ${joinNames(found.map(({ source }) => source))}.`)
     say()
     const unread = await unreadNote(dex)
     if (report.busy) sayWrapped(unread === undefined ? ANOTHER_IS_READING : `${ANOTHER_IS_READING} ${unread}`)
@@ -112,7 +114,7 @@ async function readRestInBackground(dex: Dex, signal: AbortSignal, sayWrapped: (
 
 /** Shows the newest conversations, and commands to try. Each command works exactly as shown. */
 async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => void): Promise<void> {
-  const numbered = hasListings()
+  const numbered = canUseRowNumbers()
   const newest = await list.run(dex, { in: "history", limit: MAX_NEWEST, offset: 0 })
   if (newest.conversations.length === 0) return
   const { lines, listing = [] } = printList(newest, { terminal, home: dex.machine.home, numbered })
@@ -122,17 +124,17 @@ async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => 
   for (const line of lines) say(line)
   say()
   say(paint(terminal, "bold", "Try"))
-  const offer = (command: string) => say(`  ${asTyped(command, terminal)}`)
-  offer(showFirst(listing, { numbered }))
-  const word = await rarestWord(
+  const suggestCommand = (command: string) => say(`  ${asTyped(command, terminal)}`)
+  suggestCommand(showFirst(listing, { numbered }))
+  const exampleWord = await rarestWord(
     dex,
     newest.conversations.map(({ title }) => title),
   )
-  if (word !== undefined) offer(`dex search ${word}`)
-  offer("dex list")
+  if (exampleWord !== undefined) suggestCommand(`dex search ${exampleWord}`)
+  suggestCommand("dex list")
 }
 
-/** The rarest word of these titles, so that a search for it finds the conversation. */
+/** The word of these titles that occurs in the fewest conversations, so that a search for it finds little else. */
 async function rarestWord(dex: Dex, titles: string[]): Promise<string | undefined> {
   const realTitles = titles.filter((title) => title !== "(no title)")
   const words = [...new Set(realTitles.flatMap((title) => title.match(/\b[A-Za-z]{5,20}\b/g) ?? []))]

@@ -13,8 +13,8 @@ const MAX_BYTES = 64 << 10
 export type LoginFlags = { token_stdin?: boolean; paste?: boolean }
 
 /**
- * Gets a token from the hub's identity provider in the browser, from the keyboard (not echoed), or from a pipe. Stores it so that
- * only its owner can read it.
+ * Logs in with a token. The token comes from a pipe, from the hub's identity provider (through the browser), or from the keyboard
+ * (without echo). It is stored so that only its owner can read it.
  */
 export async function hubLogin([address, ...more]: string[], options: LoginFlags, json: boolean): Promise<number> {
   if (address === undefined || more.length > 0)

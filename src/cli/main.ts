@@ -14,23 +14,28 @@ import { hasPicker } from "./terminal/has-picker.ts"
 export async function main(argv: string[]): Promise<number> {
   try {
     return await dispatch(argv)
-  } catch (thrown) {
-    // Any access to the disk may fail because it is full or not writable.
-    const error = isDexError(thrown) ? thrown : (diskError(thrown, dexHome(process.env).dir, () => false) ?? thrown)
-    if (isDexError(error)) process.stderr.write(formatError(error.message, terminalOf(process.stderr, process.env)))
-    else
-      process.stderr.write(
-        `dex: unexpected error. Please report it, with what you did.\n${safe((error as Error)?.stack ?? String(error))}\n`,
-      )
-    return 2
+  } catch (error) {
+    return printError(error)
   }
 }
 
+/** Says what went wrong. Returns the exit code. */
+export function printError(thrown: unknown): number {
+  // Any access to the disk may fail because it is full or not writable.
+  const error = isDexError(thrown) ? thrown : (diskError(thrown, dexHome(process.env).dir, () => false) ?? thrown)
+  if (isDexError(error)) process.stderr.write(formatError(error.message, terminalOf(process.stderr, process.env)))
+  else
+    process.stderr.write(
+      `dex: unexpected error. Please report it, and say what you did.\n${safe((error as Error)?.stack ?? String(error))}\n`,
+    )
+  return 2
+}
+
 async function dispatch([name, ...rest]: string[]): Promise<number> {
-  if (name === undefined || name === "--plain") return firstScreen(name === "--plain")
+  if (name === undefined || name === "--plain") return showFirstScreen(name === "--plain")
   if (name === "help" && rest.length > 0 && rest[0] !== "all") return dispatch([rest[0]!, "--help"])
-  const other = otherCommands.find((command) => hasName(command, name))
-  if (other) return other.run(rest)
+  const otherCommand = otherCommands.find((command) => hasName(command, name))
+  if (otherCommand) return otherCommand.run(rest)
   if (name === "config" && rest.length === 2 && rest[0] === "set" && rest[1]!.endsWith(".api_key"))
     return (await import("./terminal/questions.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
   const isNamed = ({ tool }: Command) => hasName({ name: tool.name, ...tool.cli }, name)
@@ -44,7 +49,8 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   const note = oldNameNote(command.tool)
   if (note !== undefined && process.stderr.isTTY) say(note)
   const { command: chosen, words } = chosenForm(command.tool.name, rest, commands) ?? { command, words: rest }
-  const { input, json, help, ...options } = readArguments(chosen.tool, words)
+  const { input, json, help, web, ...options } = readArguments(chosen.tool, words)
+  if (web && !help) return (await import("./view.ts")).viewOutput(chosen.tool.name, input)
   if (!help) return runCommand(chosen, input, json, { ...options, hasForms: note === undefined })
   process.stdout.write(
     (await import("./help.ts")).toolHelp(
@@ -56,9 +62,9 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   return 0
 }
 
-async function firstScreen(isPlain: boolean): Promise<number> {
+async function showFirstScreen(isPlain: boolean): Promise<number> {
   const opensPicker = !isPlain && hasPicker(process.stdout, process.env)
-  const code = opensPicker ? await (await import("./open-picker.ts")).openPicker({}) : undefined
+  const code = opensPicker ? await (await import("./open-picker.ts")).openPicker({ readsFirst: true }) : undefined
   return code ?? (await import("./home.ts")).showHome()
 }
 
@@ -68,7 +74,7 @@ function unknownCommand(name: string, rest: readonly string[], commands: readonl
   const line = (words: string[]) => ["dex", ...words, ...rest].map(shellQuote).join(" ")
   const hint =
     suggestion === undefined
-      ? `\`dex help all\` lists them.${name.startsWith("-") ? "" : ` To search: ${line(["search", name])}`}`
+      ? `\`dex help all\` lists all commands.${name.startsWith("-") ? "" : ` To search: ${line(["search", name])}`}`
       : `Did you mean \`${line([suggestion])}\`?`
   return new DexError("usage", `There is no command "${name}". ${hint}`)
 }

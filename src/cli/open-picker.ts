@@ -1,4 +1,5 @@
 import { createDex } from "../app/dex.ts"
+import { readPickerScope, savePickerScope } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
 import { terminalOf } from "../render/terminal.ts"
@@ -6,34 +7,54 @@ import { readArguments } from "./args.ts"
 import type { Command } from "./command.ts"
 import { newestRows } from "./picker/newest-rows.ts"
 import type { PickedAction } from "./picker/picker.ts"
+import { SCOPES } from "./picker/state.ts"
 import { runCommand } from "./run-command.ts"
 import { hasPicker } from "./terminal/has-picker.ts"
 
 /**
- * Opens the picker and does what the person chooses. With `printsRef` it only prints the ref, and draws on stderr. Returns the
- * exit code, or undefined if there is nothing to choose from.
+ * Opens the picker and does what the person chooses. With `printsRef` it only prints the ref, and draws on stderr. Before
+ * anything was read, it opens empty if `readsFirst`, and fills while it reads. Returns the exit code, or undefined if there is
+ * nothing to choose from.
  */
-export async function openPicker({ text = "", printsRef = false }): Promise<number | undefined> {
+export async function openPicker({ text = "", printsRef = false, readsFirst = false }): Promise<number | undefined> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   let pickedAction: PickedAction
   try {
-    if (!dex.hasHistory()) return undefined
+    const isFirstRun = !dex.hasHistory()
+    if (isFirstRun && !readsFirst) return undefined
     const output = printsRef ? process.stderr : process.stdout
     // Loads the picker while the first rows are read.
     const pickerModule = import("./picker/picker.ts")
-    const first = await newestRows(dex, { here: false }, output.rows || 24)
-    if (first.rows.length === 0) return undefined
+    const savedScope = readPickerScope(dex.home.dir)
+    const rememberedScope = SCOPES.find((one) => one === savedScope) ?? "all"
+    const scoped = await newestRows(dex, { scope: rememberedScope }, output.rows || 24)
+    // A scope without conversations would look like an empty history.
+    const scope = scoped.rows.length === 0 ? "all" : rememberedScope
+    const newest = scope === rememberedScope ? scoped : await newestRows(dex, { scope }, output.rows || 24)
+    if (newest.rows.length === 0 && !isFirstRun) return undefined
     const terminal = terminalOf(output, process.env)
     const { pick } = await pickerModule
-    pickedAction = await pick({ dex, input: process.stdin, output, terminal, text, first, returnsRow: printsRef })
+    pickedAction = await pick({
+      dex,
+      input: process.stdin,
+      output,
+      terminal,
+      text,
+      first: newest,
+      scope,
+      onScope: (chosen) => savePickerScope(dex.home.dir, chosen),
+      returnsRow: printsRef,
+    })
   } finally {
     dex.close()
   }
   return performAction(pickedAction, printsRef)
 }
 
-async function performAction(picked: PickedAction, printsRef: boolean): Promise<number> {
+async function performAction(picked: PickedAction, printsRef: boolean): Promise<number | undefined> {
   switch (picked.type) {
+    case "nothing_found":
+      return undefined
     case "left":
       return printsRef ? 1 : 0
     case "chosen":

@@ -28,9 +28,10 @@ export const otherCommands: readonly OtherCommand[] = [
   },
   {
     name: "mcp",
-    summary: "Serve one MCP tool that answers questions: dex mcp agent",
+    summary: "The old name of dex serve",
     group: "For agents and scripts",
-    run: async (words) => (await import("./mcp.ts")).mcpCommand(words),
+    unlisted: true,
+    run: async (words) => (await import("./serve.ts")).serveCommand(words),
   },
   {
     name: "hook",
@@ -77,7 +78,7 @@ export const otherCommands: readonly OtherCommand[] = [
   },
 ]
 
-/** The commands that help lists: neither old names, nor commands that people type as options. */
+/** The commands that `dex help all` lists. Leaves out old names, and commands that people type as options, such as --version. */
 export function listedCommands(commands: readonly Command[]): ListedCommand[] {
   const listed = commands.filter(({ tool }) => !hasOldName(tool))
   const others = otherCommands.filter(({ unlisted }) => !unlisted)

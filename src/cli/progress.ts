@@ -7,9 +7,9 @@ export type ProgressView = { show(progress: SyncProgress): void; stop(): void }
 
 /** How long to wait before showing anything, in milliseconds, because a bar that disappears at once is distracting. */
 const QUIET_MS = 400
-const LINE_EVERY_MS = 2_000
+const LINE_INTERVAL_MS = 2_000
 
-const DRAW_EVERY_MS = 100
+const DRAW_INTERVAL_MS = 100
 /** Hides the cursor and turns off line wrapping, so that a line that is too long is cut off. */
 const START_BAR = "\x1b[?25l\x1b[?7l"
 const END_BAR = "\r\x1b[K\x1b[?25h\x1b[?7h"
@@ -20,7 +20,7 @@ export function progressView(stream: NodeJS.WriteStream, terminal: Terminal): Pr
 
 function drawBar(stream: NodeJS.WriteStream, terminal: Terminal): ProgressView {
   const barSize = Math.max(10, Math.min(30, terminal.columns - 60))
-  let started = Date.now()
+  let startedAt = Date.now()
   let phase: SyncProgress["phase"] | undefined
   let isRunning = false
   let drawnAt = 0
@@ -37,33 +37,34 @@ function drawBar(stream: NodeJS.WriteStream, terminal: Terminal): ProgressView {
   return {
     show: (progress) => {
       const isNewPhase = phase !== progress.phase
-      if (isRunning && !countsBytes(progress) && isNewPhase) started = Date.now()
+      if (isRunning && !countsBytes(progress) && isNewPhase) startedAt = Date.now()
       phase = progress.phase
       const now = Date.now()
-      if (!isRunning && now - started < QUIET_MS) return
+      if (!isRunning && now - startedAt < QUIET_MS) return
       if (!isRunning) {
         stream.write(START_BAR)
         isRunning = true
         process.once("exit", stop).once("SIGINT", onSignal).once("SIGTERM", onSignal)
       }
-      if (!isNewPhase && now - drawnAt < DRAW_EVERY_MS) return
+      if (!isNewPhase && now - drawnAt < DRAW_INTERVAL_MS) return
       drawnAt = now
       const filled = Math.round(barSize * Math.min(1, progress.bytes / Math.max(1, progress.bytesTotal)))
-      stream.write(`\r${lineOf(progress, "█".repeat(filled) + "░".repeat(barSize - filled), now - started)}\x1b[K`)
+      stream.write(`\r${lineOf(progress, "█".repeat(filled) + "░".repeat(barSize - filled), now - startedAt)}\x1b[K`)
     },
     stop,
   }
 }
 
-/** True if progress is counted in bytes. Other phases count questions, messages or conversations. */
+/** True if `bytes` is a number of bytes. In the other phases it counts what is done: questions, messages or conversations. */
 function countsBytes({ phase }: SyncProgress): boolean {
-  return phase === "reading" || phase === "indexing"
+  return phase === "reading" || phase === "importing" || phase === "indexing"
 }
 
 function lineOf(progress: SyncProgress, bar: string, elapsedMs: number): string {
   const name = {
     waiting: "Another dex process is reading",
     reading: "Reading",
+    importing: "Importing MB",
     indexing: "Indexing",
     asking: "Asking",
     embedding: "Embedding",
@@ -89,11 +90,12 @@ function printLines(stream: NodeJS.WriteStream): ProgressView {
   let printedAt = Date.now()
   return {
     show: (progress) => {
-      if (Date.now() - printedAt < LINE_EVERY_MS) return
+      if (Date.now() - printedAt < LINE_INTERVAL_MS) return
       printedAt = Date.now()
       const units = {
         waiting: "transcripts that another dex process reads",
         reading: "transcripts",
+        importing: "MB",
         indexing: "transcripts",
         asking: "questions",
         embedding: "messages",

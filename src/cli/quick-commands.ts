@@ -7,14 +7,14 @@ import { show } from "../tools/show/show.ts"
 import { sync } from "../tools/sync/sync.ts"
 import { type Command, command } from "./command.ts"
 
-/** Starts a background process that sends new conversations to the hub, and deletes forgotten ones there. */
+/** If projects are shared, starts a process that sends new conversations to the hub and deletes forgotten ones there. */
 export const pushInBackground = async (dex: Dex) => {
   if (isSharing(dex.home)) (await import("../tools/hub/background-push.ts")).startBackgroundPush(dex)
 }
 
 /**
- * The commands that are typed most, each with all its forms. They start without loading the declarations of the others, which
- * `commands.ts` has.
+ * The commands that are typed most, each with all its forms. They start without loading the declarations of the other
+ * commands, which are in `commands.ts`.
  */
 export const quickCommands: readonly Command[] = [
   command(search, { view: async () => (await import("./print/search.ts")).printSearch }),

@@ -1,6 +1,6 @@
 import type { Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
-import { flagsOf } from "./args.ts"
+import { flagsOf, screenOptions } from "./args.ts"
 import { asForm } from "./forms.ts"
 
 /** The reference page, generated from the same tool definitions as the commands. */
@@ -27,7 +27,11 @@ function section(tool: Tool<never>): string[] {
       (flag) =>
         `| ${flag.shorts.map((letter) => `\`-${letter}\` `).join("")}\`--${flag.name}\` | ${typeName(flag.schema)} | ${flag.schema.default === undefined ? "" : `\`${String(flag.schema.default)}\``} | ${flag.schema.description ?? ""} |`,
     )
-  if (tool.cli.paged) rows.push("| `--no-pager` | switch | | Print directly, not through `$PAGER`. |")
+  rows.push(
+    ...screenOptions(tool).map(
+      ([name, text]) => `| \`--${name}\` | switch | | ${text.replace("$PAGER", "`$PAGER`")} |`,
+    ),
+  )
   const words = [tool.cli.positional, tool.cli.rest].filter((field) => field !== undefined)
   rows.unshift(
     ...words.map((field) => {

@@ -1,16 +1,16 @@
 import { createDex } from "../app/dex.ts"
-import { hasListings, saveListing } from "../app/listing.ts"
+import { canUseRowNumbers, saveListing } from "../app/listing.ts"
 import { runTool } from "../app/run.ts"
 import { VERSION } from "../app/version.ts"
 import type { SyncProgress } from "../ingest/sync-types.ts"
 import { toJson } from "../render/json.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
-import type { Command, Face } from "./command.ts"
+import { type Command, type Face, isUnconfirmed } from "./command.ts"
 import type { PrintContext, PrintedOutput, ReadPage } from "./print/words.ts"
 import { formatError, say } from "./print/words.ts"
 
-/** Runs a declared command, with its questions and its output. Returns the exit code. */
+/** Runs a command's tool, with the questions before it and the output after it. Returns the exit code. */
 export async function runCommand(
   { tool, face }: Command,
   typedInput: unknown,
@@ -50,7 +50,7 @@ export async function runCommand(
       const context = {
         terminal: stdout(),
         home: dex.machine.home,
-        numbered: hasListings(),
+        numbered: canUseRowNumbers(),
         rows: process.stdout.rows && !hasLimit ? process.stdout.rows : undefined,
         hasForms,
       }
@@ -64,9 +64,9 @@ export async function runCommand(
       }
     }
     const hasResults = tool.found === undefined || tool.found(output)
-    const unread =
+    const unreadNote =
       face.needsAllHistory && (await (await import("../tools/unread.ts")).historyNote(dex, { found: hasResults }))
-    const notes = unread ? [...answer.notes, unread] : answer.notes
+    const notes = unreadNote ? [...answer.notes, unreadNote] : answer.notes
     for (const note of notes) process.stderr.write(formatError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     if (problem !== undefined) process.stderr.write(formatError(problem, terminalOf(process.stderr, process.env)))
@@ -79,15 +79,10 @@ export async function runCommand(
   }
   // The pager opens after everything is closed, because a person may read for an hour.
   if (page) {
-    await (await import("./terminal/pager.ts")).showInPager(page.lines, pager)
+    await (await import("./terminal/pager.ts")).showInPager(page.lines, pager, page.title)
     showNotes(page.notes, true)
   }
   return code
-}
-
-/** True if the tool changed nothing because nobody confirmed the change. */
-function isUnconfirmed(output: unknown): boolean {
-  return (output as { asked?: boolean }).asked === true
 }
 
 const stdout = () => terminalOf(process.stdout, process.env)
@@ -123,7 +118,7 @@ function showNotes(notes: string[] | undefined, isBelowOutput: boolean): void {
 
 type ProgressView = { show(progress: SyncProgress): void; stop(): void }
 
-/** Loads the progress bar only when there is progress to show. */
+/** Shows the progress on stderr; with --json prints events, but only if the command streams them. Loads the bar when needed. */
 function progressOf({ streams }: Face<unknown, unknown>, json: boolean): ProgressView {
   if (json) {
     const show = (progress: SyncProgress) =>

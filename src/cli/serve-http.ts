@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { createDex } from "../app/dex.ts"
-import { tracesWritten } from "../app/run.ts"
+import { waitForTraces } from "../app/run.ts"
 import { dexHome } from "../config/home.ts"
 import { DexError } from "../core/error.ts"
 import { safe } from "../render/terminal.ts"
@@ -22,7 +22,7 @@ const HOST_NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i
 /** Serves MCP over HTTP until it is stopped, then ends the process, even if something is still running or connected. */
 export async function serveHttp({ version, env, cwd, ...address }: ServeOptions & ServerAddress): Promise<never> {
   checkAddress(address)
-  reserveStdout() // keeps what libraries print off stdout
+  reserveStdout() // sends what libraries print to stderr
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
   const home = dexHome(env)
   const tokenFile = join(home.dir, "http-token")
@@ -33,23 +33,23 @@ export async function serveHttp({ version, env, cwd, ...address }: ServeOptions 
   const use = reuseDex(() => createDex(startOptions))
   const openedSuggestions = openSuggestions(home.suggest)
   const suggestions = () => (existsSync(home.suggest) ? openedSuggestions : undefined)
-  const mayLeave = (project: string) => use(async (dex) => !(await isPrivate(dex, project)))
+  const mayBeSent = (project: string) => use(async (dex) => !(await isPrivate(dex, project)))
   const { app, close } = createApp({
     token,
     log,
     createServer: () => createServer({ version, use, fresh, log }),
-    stream: { suggestions, mayLeave },
+    stream: { suggestions, mayBeSent },
   })
   const hasToken = createTokenCheck(token)
   const isOwner = (headers: { authorization?: string }) => hasToken(headers.authorization)
-  const listening = await listen({ fetch: (request) => app.fetch(request), place: address, isOwner, log })
-  const stopDelivering = startDelivering({ home, machine: { env }, version }, mayLeave, log)
+  const listening = await listen({ fetch: (request) => app.fetch(request), address, isOwner, log })
+  const stopDelivering = startDelivering({ home, machine: { env }, version }, mayBeSent, log)
   process.on("uncaughtException", (error) => log(error.stack ?? String(error)))
   process.on("unhandledRejection", (reason) => log(String((reason as Error)?.stack ?? reason)))
   const shutDown = () => {
     void close()
     listening.close()
-    const tasks = [fresh.stop(LAST_SYNC_MS), stopDelivering(), tracesWritten()] as const
+    const tasks = [fresh.stop(LAST_SYNC_MS), stopDelivering(), waitForTraces()] as const
     void Promise.all(tasks).then(([isIdle]) => endProcess(isIdle))
   }
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, shutDown)
@@ -57,7 +57,7 @@ export async function serveHttp({ version, env, cwd, ...address }: ServeOptions 
   log(`Requests need the header "Authorization: Bearer …" with the token in ${tokenFile}`)
   if (address.publicName !== undefined)
     log(`A proxy in front of dex must terminate TLS. Clients use https://${address.publicName}/mcp.`)
-  void fresh.pickUp(0)
+  void fresh.readNewMessages(0)
   return new Promise<never>(() => {})
 }
 

@@ -26,6 +26,7 @@ async function help(): Promise<string> {
         `Serves this memory to agents over MCP, with the tools ${names.slice(0, -1).join(", ")} and ${names.at(-1)}.`,
         'Without options it speaks on stdin and stdout until stdin closes. Agents start it themselves: give them the command "dex serve".',
         "With --port it serves streamable HTTP at /mcp until it is stopped with Ctrl-C. Every request must contain the token in the file http-token in dex's folder (~/.dex, or DEX_HOME); the first start creates the file. Suggestions for subscriptions are streamed at /suggestions, and sent to webhooks (see dex subscribe).",
+        "`dex serve agent` serves one tool instead, ask_documents, which answers a question. Its options: dex serve agent --help",
       ],
       options: OPTIONS,
       examples: ["claude mcp add dex -s user -- dex serve", "dex serve --port 7337"],
@@ -36,6 +37,7 @@ async function help(): Promise<string> {
 
 /** Returns after printing help, or if the server could not start. Otherwise the server ends the process. */
 export async function serveCommand(args: string[]): Promise<number> {
+  if (args[0] === "agent") return (await import("./serve-agent.ts")).serveAgentCommand(args.slice(1))
   const { help: wantsHelp, port, host, "behind-tls": publicName } = parseFlags(args)
   if (wantsHelp) {
     process.stdout.write(await help())

@@ -7,10 +7,14 @@ import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8"
 import { createDex } from "../app/dex.ts"
 import { VERSION } from "../app/version.ts"
 import { dexHome } from "../config/home.ts"
-import { isDexError } from "../core/error.ts"
+import { DexError, isDexError } from "../core/error.ts"
 import { formatRef } from "../core/ref.ts"
+import type { InputOf } from "../core/tool.ts"
 import { safeLine, terminalOf } from "../render/terminal.ts"
+import type { BlameInput } from "../tools/blame/blame.ts"
+import { blameTarget } from "../tools/blame/target.ts"
 import { resolveRef } from "../tools/resolve.ts"
+import type { usage } from "../tools/usage/usage.ts"
 import { type Entry, enterRunningView, takeDoor } from "../view/door.ts"
 import { serveView } from "../view/serve-view.ts"
 import { usageError } from "./args.ts"
@@ -26,8 +30,20 @@ export async function viewCommand(args: string[]): Promise<number> {
     process.stdout.write(await help())
     return 0
   }
+  return showPath(await pathFor(positionals), values["no-open"] !== true)
+}
+
+/** Opens the page that shows what `dex blame`, `dex why` or `dex usage` prints. Returns the exit code. */
+export async function viewOutput(command: string, input: unknown): Promise<number> {
+  return showPath(
+    command === "usage" ? usagePath(input as InputOf<typeof usage>) : await codePath(input as BlameInput),
+    true,
+  )
+}
+
+async function showPath(to: string, opensBrowser: boolean): Promise<number> {
   const say = (line: string) => void process.stderr.write(`${safeLine(line)}\n`)
-  const entryRequest = { to: await pathFor(positionals), page: values["no-open"] !== true && canOpen(process) }
+  const entryRequest = { to, page: opensBrowser && canOpen(process) }
   const home = dexHome(process.env)
   const door = takeDoor(home)
   const runningEntry = door ? undefined : await enterRunningView(home, entryRequest)
@@ -60,9 +76,9 @@ const NEW_SPACE_BYTES = 16 << 20
  * for new objects to 16 MB, which is fast enough, and then keeps it from growing further. Old objects are collected earlier.
  */
 function limitMemory(): void {
-  const room = () =>
+  const newSpaceSize = () =>
     getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space")?.space_size ?? NEW_SPACE_BYTES
-  for (let i = 0, liveObjects: object[] = []; room() < NEW_SPACE_BYTES && i < 50; i++) {
+  for (let i = 0, liveObjects: object[] = []; newSpaceSize() < NEW_SPACE_BYTES && i < 50; i++) {
     liveObjects = [...liveObjects.slice(-200_000), ...Array.from({ length: 20_000 }, () => ({}))] // the space grows only if objects are still in use
   }
   setFlagsFromString("--semi-space-growth-factor=1")
@@ -88,6 +104,31 @@ async function pathFor(words: string[]): Promise<string> {
     dex.close()
   }
   return `find?${new URLSearchParams({ q: words.join(" ") })}`
+}
+
+function usagePath({ by, project, source, model, from, to }: InputOf<typeof usage>): string {
+  const given = Object.entries({ by, project, source, model, from, to }).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  )
+  return `usage?${new URLSearchParams(given)}`
+}
+
+/** The page of a file, at a line, or of a commit. */
+async function codePath({ target: typed, rev }: Pick<BlameInput, "target" | "rev">): Promise<string> {
+  const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
+  try {
+    const target = await blameTarget(dex, typed, rev)
+    const { project } = target
+    if (target.kind === "file") {
+      const line: Record<string, string> = target.from === undefined ? {} : { at: String(target.from) }
+      return `file?${new URLSearchParams({ project, path: target.path, ...(rev && { rev }), ...line })}`
+    }
+    if (target.kind === "commits" && target.hashes.length === 1)
+      return `commit?${new URLSearchParams({ project, commit: target.hashes[0]! })}`
+  } finally {
+    dex.close()
+  }
+  throw new DexError("usage", "A page shows one file or one commit. Without --web, this is printed.")
 }
 
 /** Opens the browser, and prints the address in case that fails. The address works once, within a minute. */
@@ -116,7 +157,7 @@ function canOpen({ stdout, platform, env }: NodeJS.Process): boolean {
   return platform !== "linux" || Boolean(env.DISPLAY || env.WAYLAND_DISPLAY)
 }
 
-/** Opens a page from a file. All users of this machine can see command lines, so an address with its code must not be in one. */
+/** Opens a page from a file, because all users of this machine can see command lines, and the address contains a secret code. */
 async function openBrowser(page: string): Promise<boolean> {
   const { platform } = process
   const [program, ...args] =

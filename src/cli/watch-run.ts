@@ -31,7 +31,9 @@ export async function watchCommand(json: boolean): Promise<number> {
       return 0
     }
     if (project === undefined && !json && optedInProjects(dex.home).length === 0)
-      say("No project is watched, only the agents' conversations. Start it inside a project to watch that too.")
+      say(
+        "No project is watched, only the agents' conversations. Start `dex watch` inside a project to watch that project too.",
+      )
     const controller = new AbortController()
     const release = onSignals(() => controller.abort())
     const view = json ? jsonView() : terminalOf(process.stdout, process.env).interactive ? statusLine() : eventLines()
@@ -50,27 +52,26 @@ export async function watchCommand(json: boolean): Promise<number> {
 }
 
 /**
- * The project to watch. Undefined for a folder that contains the home folder: it is not a project, and dex would watch its own
- * files in it.
+ * The project to watch. Undefined for the home folder and every folder that contains it: such a folder is not a project, and dex
+ * would watch its own files there.
  */
-function projectToWatch(dex: {
-  project: string
-  machine: { home: string }
-  home: { dir: string }
-}): string | undefined {
+function projectToWatch(dex: { place: string; machine: { home: string }; home: { dir: string } }): string | undefined {
   const { home } = dex.machine
-  const relativePath = relative(dex.project, withFolderSpelling(dex.project, home))
-  const containsHome = isSamePath(dex.project, home) || (!relativePath.startsWith("..") && !isAbsolute(relativePath))
-  return containsHome ? undefined : dex.project
+  const relativePath = relative(dex.place, withFolderSpelling(dex.place, home))
+  const containsHome = isSamePath(dex.place, home) || (!relativePath.startsWith("..") && !isAbsolute(relativePath))
+  return containsHome ? undefined : dex.place
 }
 
-/** Handles Ctrl-C, a stopped service and a closed terminal. A second signal ends the process at once. */
+/**
+ * Calls `stop` on Ctrl-C, when the service is stopped, and when the terminal is closed. A second signal ends the process at once.
+ * Returns a function that removes the handlers.
+ */
 function onSignals(stop: () => void): () => void {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const
-  let stopping = false
+  let isStopping = false
   const handler = () => {
-    if (stopping) process.exit(130)
-    stopping = true
+    if (isStopping) process.exit(130)
+    isStopping = true
     stop()
   }
   for (const signal of signals) process.on(signal, handler)

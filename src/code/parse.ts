@@ -14,10 +14,10 @@ const maxStepsFor = (text: string) => 5_000 + text.length / 30
 /** The maximum depth of nodes that are queried. Nobody nests code more deeply, and the time of a query grows with depth. */
 const MAX_DEPTH = 300
 /**
- * The maximum number of unparsed pieces in a text that does not parse. The time of a query grows with the square of their
+ * The maximum number of unparsed pieces in a text that does not parse. The time of a query grows with the square of this
  * number.
  */
-const MAX_LOOSE_PIECES = 5_000
+const MAX_UNPARSED_PIECES = 5_000
 /** The time limit of a query, in milliseconds, as a last resort: twenty times what the largest file takes. */
 const MAX_QUERY_MS = 10_000
 const MAX_NAME_CHARS = 200
@@ -25,8 +25,8 @@ const MAX_HEAD_CHARS = 2_000
 const MAX_RECEIVER_CHARS = 80
 
 /**
- * A parser for code. It loads a grammar when it parses the first text in that language. Close it, because its trees are outside
- * the garbage-collected heap.
+ * A parser for code. It loads a grammar when it parses the first text in that language. The caller must close it, because the
+ * garbage collector does not free the memory of the grammars.
  */
 export type CodeParser = {
   /** Returns undefined if the text takes more work than allowed. Never throws because of a text's content. */
@@ -79,15 +79,15 @@ function readFacts(
     return undefined
   }
   try {
-    if (tree.rootNode.type === "ERROR" && tree.rootNode.childCount > MAX_LOOSE_PIECES) return undefined
+    if (tree.rootNode.type === "ERROR" && tree.rootNode.childCount > MAX_UNPARSED_PIECES) return undefined
     const deadline = performance.now() + MAX_QUERY_MS
-    let isLate = false
+    let isTimedOut = false
     const shouldStop = () => {
-      isLate ||= performance.now() > deadline
-      return progressCallback() || isLate
+      isTimedOut ||= performance.now() > deadline
+      return progressCallback() || isTimedOut
     }
     const matches = query.matches(tree.rootNode, { progressCallback: shouldStop, maxStartDepth: MAX_DEPTH })
-    if (steps > maxSteps || isLate) return undefined
+    if (steps > maxSteps || isTimedOut) return undefined
     return { ...factsOf(matches, grammar, text), has_errors: tree.rootNode.hasError }
   } finally {
     tree.delete()
@@ -134,7 +134,11 @@ type ImportStatement = Span & { imports: Import[] }
 
 function importsOf(nodes: Node[], grammar: Grammar): ImportStatement[] {
   return nodes
-    .map((node) => ({ start: node.startIndex, end: node.endIndex, imports: grammar.imports(node).filter(isShort) }))
+    .map((node) => ({
+      start: node.startIndex,
+      end: node.endIndex,
+      imports: grammar.imports(node).filter(hasShortNames),
+    }))
     .filter(({ imports }) => imports.length > 0)
     .sort((a, b) => a.start - b.start)
 }
@@ -194,7 +198,12 @@ function lastRow({ startPosition: start, endPosition: end }: Node): number {
 /** Returns definitions and scopes in the order of the text, each with its innermost container. */
 function scopesOf(matched: MatchedNodes, imports: ImportStatement[], grammar: Grammar, text: string): Scope[] {
   const candidates = matched.definitions
-    .map((one) => ({ ...one, start: one.node.startIndex, end: one.node.endIndex, nameStart: one.name.startIndex }))
+    .map((definition) => ({
+      ...definition,
+      start: definition.node.startIndex,
+      end: definition.node.endIndex,
+      nameStart: definition.name.startIndex,
+    }))
     .sort((a, b) => a.start - b.start || b.end - a.end || a.nameStart - b.nameStart)
   const scopes: Scope[] = []
   const openScopes: Scope[] = []
@@ -221,16 +230,18 @@ function scopesOf(matched: MatchedNodes, imports: ImportStatement[], grammar: Gr
     while (wraps.length > 0 && wraps.at(-1)!.end <= start) wraps.pop()
     if (namePositions.has(nameStart)) continue
     // `a, b = 1, 2` creates two definitions with the same span, neither of which contains the other.
-    const enclosing = openScopes.findLast((scope) => scope.end >= end && !(scope.start === start && scope.end === end))
+    const enclosingScope = openScopes.findLast(
+      (scope) => scope.end >= end && !(scope.start === start && scope.end === end),
+    )
     const { name, qualifier } = splitName(text.slice(nameStart, nameNode.endIndex))
     if (name === "" || name === "_" || name.length > MAX_NAME_CHARS) continue
     if (importStarts.has(start)) continue
-    const outermost = wraps.find((wrap) => !enclosing || wrap.start > enclosing.start) ?? {
+    const outermost = wraps.find((wrap) => !enclosingScope || wrap.start > enclosingScope.start) ?? {
       start,
       row: node.startPosition.row,
     }
     const head = text.slice(Math.max(outermost.start, nameStart - MAX_HEAD_CHARS), nameStart)
-    const context = { node, head, name, container: enclosing }
+    const context = { node, head, name, container: enclosingScope }
     const kind = matchedKind === "scope" || !grammar.kindOf ? matchedKind : grammar.kindOf(matchedKind, context)
     if (kind === undefined) continue
     namePositions.add(nameStart)
@@ -238,12 +249,13 @@ function scopesOf(matched: MatchedNodes, imports: ImportStatement[], grammar: Gr
     if (kind !== "scope") {
       // If a variable is assigned again, the first assignment is its definition.
       if (kind === "variable" || kind === "constant") {
-        const key = `${enclosing?.name ?? ""}\n${name}`
+        const key = `${enclosingScope?.name ?? ""}\n${name}`
         if (variables.has(key)) continue
         variables.add(key)
       }
       const nameRow = nameNode.startPosition.row
-      const container = qualifier ?? (containerNode ? containerName(containerNode.text) : undefined) ?? enclosing?.name
+      const container =
+        qualifier ?? (containerNode ? containerName(containerNode.text) : undefined) ?? enclosingScope?.name
       scope.definition = definitionOf(
         { node, head, outer: outermost, nameRow, name, kind, container },
         grammar,
@@ -275,7 +287,7 @@ function definitionOf(
   text: string,
 ): Definition {
   const nodeRow = node.startPosition.row
-  // In a group, a member that starts on its own line has its own comment.
+  // In a declaration of several names, a name on its own line has its own comment.
   const start = nodeRow === outer.row ? outer.start : node.startIndex
   const above = isFirstOnLine(text, start) ? commentsAbove(comments, nodeRow, text) : NOTHING_ABOVE
   const { comment, marks } = above.comment || nodeRow === outer.row ? above : commentsAbove(comments, outer.row, text)
@@ -376,32 +388,38 @@ function scopeFinder(scopes: Scope[]): (at: number) => Scope | undefined {
 
 function usesOf(matched: MatchedNodes, scopes: Scope[], statements: ImportStatement[], text: string): Use[] {
   const imports = statements.flatMap((statement) => statement.imports)
-  const imported = new Set(imports.map(({ as }) => as))
+  const importedNames = new Set(imports.map(({ as }) => as))
   const namespaces = new Set(imports.filter(({ name }) => name === "*").map(({ as }) => as))
-  const knownNames = new Set([...imported, ...scopes.flatMap(({ definition }) => (definition ? definition.name : []))])
+  const knownNames = new Set([
+    ...importedNames,
+    ...scopes.flatMap(({ definition }) => (definition ? definition.name : [])),
+  ])
   // Positions at which a name is already recorded as a definition or a call.
-  const takenPositions = new Set(matched.definitions.map(({ name }) => name.startIndex))
-  for (const { start, isCall } of matched.uses) if (isCall) takenPositions.add(start)
-  /** True if the name is imported or defined in this file. References to other names are mostly local variables. */
+  const recordedPositions = new Set(matched.definitions.map(({ name }) => name.startIndex))
+  for (const { start, isCall } of matched.uses) if (isCall) recordedPositions.add(start)
+  /**
+   * Returns true if the name, or its receiver, is imported or defined in this file. References to other names are mostly local
+   * variables.
+   */
   const isKnown = (name: string, receiver: string | undefined) =>
-    receiver === undefined ? knownNames.has(name) && !namespaces.has(name) : imported.has(receiver)
+    receiver === undefined ? knownNames.has(name) && !namespaces.has(name) : importedNames.has(receiver)
   const scopeAt = scopeFinder(scopes)
   const usesByKey = new Map<string, Use>()
   let nextImport = 0
   for (const { start, node, receiver: receiverNode, isCall } of matched.uses.sort((a, b) => a.start - b.start)) {
     while (nextImport < statements.length && statements[nextImport]!.end <= start) nextImport++
     const isInImport = nextImport < statements.length && statements[nextImport]!.start <= start
-    if (isInImport || (!isCall && takenPositions.has(start))) continue
+    if (isInImport || (!isCall && recordedPositions.has(start))) continue
     const name = text.slice(start, node.endIndex)
     const receiver = receiverNode && receiverName(text, receiverNode)
     if ((!isCall && !isKnown(name, receiver)) || name.length > MAX_NAME_CHARS) continue
     const scope = scopeAt(start)
     const key = `${name}\n${receiver ?? ""}\n${scope?.start ?? ""}`
-    const earlier = usesByKey.get(key)
+    const earlierUse = usesByKey.get(key)
     const line = node.startPosition.row + 1
-    if (!earlier) usesByKey.set(key, useOf(name, receiver, scope?.name, line, isCall))
+    if (!earlierUse) usesByKey.set(key, useOf(name, receiver, scope?.name, line, isCall))
     // A call is more informative than a reference.
-    else if (isCall && earlier.kind === "reference")
+    else if (isCall && earlierUse.kind === "reference")
       usesByKey.set(key, useOf(name, receiver, scope?.name, line, isCall))
   }
   return [...usesByKey.values()]
@@ -430,5 +448,6 @@ function receiverName(text: string, node: Node): string {
   return /^[\p{L}\p{N}_$.]+$/u.test(name) ? name : "?"
 }
 
-const isShort = ({ module, name, as }: Import) => module.length <= 500 && name.length + as.length <= 2 * MAX_NAME_CHARS
+const hasShortNames = ({ module, name, as }: Import) =>
+  module.length <= 500 && name.length + as.length <= 2 * MAX_NAME_CHARS
 const byStart = (a: Node, b: Node) => a.startIndex - b.startIndex

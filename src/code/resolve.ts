@@ -7,7 +7,7 @@ import { LANGUAGES, type LanguageId } from "./languages.ts"
  * with the name of an import or a definition is mistaken for it.
  */
 export function bindUses({ definitions, imports, uses }: Omit<FileFacts, "has_errors">): BoundUse[] {
-  const importsByName = new Map(imports.map((one, index) => [one.as, { ...one, index }]))
+  const importsByName = new Map(imports.map((item, index) => [item.as, { ...item, index }]))
   const definitionsByName = new Map<string, Definition[]>()
   for (const definition of definitions) {
     const namesakes = definitionsByName.get(definition.name)
@@ -34,7 +34,7 @@ function bindUnqualified(
   definitions: Definition[] = [],
 ): BoundUse {
   if (imported) {
-    // A module that is called stands for its default export.
+    // Calling a module calls its default export.
     const name = imported.name === "*" ? "default" : imported.name
     return { ...use, name, via: { type: "import", index: imported.index } }
   }
@@ -42,7 +42,7 @@ function bindUnqualified(
 }
 
 function enclosingClass(classes: Definition[], line: number): string | undefined {
-  return classes.findLast((one) => one.line <= line && line <= one.end_line)?.name
+  return classes.findLast((definition) => definition.line <= line && line <= definition.end_line)?.name
 }
 
 /** The facts about a project that are needed to resolve a module. Paths are relative, with forward slashes. */
@@ -84,7 +84,7 @@ function scriptPaths(folder: string, module: string): string[] {
   const bases = module.startsWith(".")
     ? [posix.join(folder, module)]
     : /^[@~]\//.test(module)
-      ? [`src/${module.slice(2)}`, module.slice(2)] // most bundlers' templates map this to the source folder
+      ? [`src/${module.slice(2)}`, module.slice(2)] // most templates map `@/` and `~/` to the source folder
       : []
   return bases.flatMap((base) => {
     // A TypeScript file may be imported under the name of its compiled file.
@@ -100,9 +100,9 @@ function scriptPaths(folder: string, module: string): string[] {
 }
 
 function pythonTarget(folder: string, { module, name }: Pick<Import, "module" | "name">, project: ProjectPaths) {
-  const dots = /^\.*/.exec(module)![0].length
-  const parts = module.slice(dots).split(".").filter(Boolean)
-  const roots = dots > 0 ? [ancestor(folder, dots - 1)] : pythonRoots(folder, project)
+  const dotCount = /^\.*/.exec(module)![0].length
+  const parts = module.slice(dotCount).split(".").filter(Boolean)
+  const roots = dotCount > 0 ? [ancestor(folder, dotCount - 1)] : pythonRoots(folder, project)
   for (const root of roots) {
     if (root === undefined) continue
     const base = posix.join(root, ...parts)

@@ -14,7 +14,7 @@ export type Home = {
   lock: string
   traces: string
   /** Texts that hooks produced too late. `integrations/launcher.ts` prints them at the next event. */
-  late: string
+  lateTexts: string
   /** The line that `dex usage --line` shows. */
   usageLine: string
   config: string
@@ -25,7 +25,7 @@ export function dexHome(env: Record<string, string | undefined>): Home {
   if (!env.DEX_HOME && !user) {
     throw new DexError(
       "no_home",
-      "No home directory is known (HOME is not set). Set DEX_HOME to a folder for dex's data.",
+      "No home directory is known, because HOME is not set. Set DEX_HOME to a folder for dex's data.",
     )
   }
   const dir = env.DEX_HOME ? resolve(env.DEX_HOME) : join(user!, ".dex")
@@ -38,7 +38,7 @@ export function dexHome(env: Record<string, string | undefined>): Home {
     suggest: join(dir, "suggest.db"),
     lock: join(dir, "sync.lock"),
     traces: join(dir, "traces"),
-    late: join(dir, "late"),
+    lateTexts: join(dir, "late"),
     usageLine: join(dir, "usage-line.json"),
     config: join(dir, "config.json"),
   }
@@ -48,6 +48,6 @@ function safeHomedir(): string | undefined {
   try {
     return homedir() || undefined
   } catch {
-    return undefined // a user without a passwd entry; the caller reports what to set
+    return undefined // the user has no passwd entry; the caller says which variable to set
   }
 }

@@ -15,11 +15,11 @@ export type Visibility = (typeof VISIBILITIES)[number]
 export type Consent = {
   /** The project's folder on this machine. */
   project: string
-  /** The hub's name for it. */
+  /** The hub's name for the project. */
   key: string
   what: string[]
   visibility: Visibility
-  /** Only conversations that began at this time or later, in milliseconds since 1970. */
+  /** If set, only conversations that began at this time or later are shared. In milliseconds since 1970. */
   since?: number
   at: number
 }
@@ -33,21 +33,27 @@ export type HubChoices = {
   consents: Consent[]
 }
 
-const MOST_BYTES = 4 << 20
+const MAX_FILE_BYTES = 4 << 20
 
 export function hubFile({ dir }: Pick<Home, "dir">): string {
   return join(dir, "hub.json")
 }
 
-/** The pushes that a hub acknowledged, and the conversations on hold. Contains no secret, and backups include it. */
+/**
+ * Returns the path of the database that lists the pushes that a hub acknowledged, and the conversations on hold. It contains no
+ * secret, and backups include it.
+ */
 export function hubState({ dir }: Pick<Home, "dir">): string {
   return join(dir, "hub.db")
 }
 
-/** Throws a DexError if the file cannot be read, or if others can read or write it. Nothing is shared then. */
+/**
+ * Reads the hub's settings. Throws a DexError if the file cannot be read, or if others can read or write it. In both cases,
+ * nothing is shared.
+ */
 export function readHub(home: Pick<Home, "dir">): HubChoices {
   const path = hubFile(home)
-  const value = parsedFile(path)
+  const value = parseHubFile(path)
   const { address, token, tenant, member, consents } = value
   return {
     address: typeof address === "string" ? address : undefined,
@@ -81,21 +87,23 @@ export function consentFor(
   project: string | undefined,
   platform: NodeJS.Platform,
 ): Consent | undefined {
-  return project === undefined ? undefined : choices.consents.find((one) => isSamePath(one.project, project, platform))
+  return project === undefined
+    ? undefined
+    : choices.consents.find((consent) => isSamePath(consent.project, project, platform))
 }
 
-/** Replaces the project's consent, or removes it. */
+/** Returns the choices with this consent for the project, or without any if `consent` is undefined. */
 export function withConsent(
   choices: HubChoices,
   project: string,
   consent: Consent | undefined,
   platform: NodeJS.Platform,
 ): HubChoices {
-  const others = choices.consents.filter((one) => !isSamePath(one.project, project, platform))
-  return { ...choices, consents: consent ? [...others, consent] : others }
+  const otherConsents = choices.consents.filter((consent) => !isSamePath(consent.project, project, platform))
+  return { ...choices, consents: consent ? [...otherConsents, consent] : otherConsents }
 }
 
-function parsedFile(path: string): Record<string, unknown> {
+function parseHubFile(path: string): Record<string, unknown> {
   const refuse = (why: string, cause?: unknown) =>
     new DexError("hub_file", `${path} ${why}, so nothing is shared. Fix it, or remove it and log in again.`, { cause })
   let text: string
@@ -103,8 +111,11 @@ function parsedFile(path: string): Record<string, unknown> {
     const file = openFile(path)
     try {
       if (process.platform !== "win32" && file.stat.mode & 0o077)
-        throw refuse("can be read or written by others (chmod 600 it)")
-      text = readOpened(file, MOST_BYTES).toString("utf8")
+        throw new DexError(
+          "hub_file",
+          `Other users can read or change ${path}, so nothing is shared. Run: chmod 600 ${path}`,
+        )
+      text = readOpened(file, MAX_FILE_BYTES).toString("utf8")
     } finally {
       closeSync(file.fd)
     }
@@ -117,22 +128,22 @@ function parsedFile(path: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text)
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   } catch {
-    // reported below, as for JSON that is not an object
+    // damaged JSON is reported below, like JSON that is not an object
   }
   throw refuse("is not a JSON object")
 }
 
 function isConsent(value: unknown): value is Consent {
-  const one = value as Consent | null
+  const consent = value as Consent | null
   return (
-    typeof one === "object" &&
-    one !== null &&
-    typeof one.project === "string" &&
-    typeof one.key === "string" &&
-    Array.isArray(one.what) &&
-    one.what.every((name) => typeof name === "string") &&
-    VISIBILITIES.includes(one.visibility) &&
-    (one.since === undefined || typeof one.since === "number") &&
-    typeof one.at === "number"
+    typeof consent === "object" &&
+    consent !== null &&
+    typeof consent.project === "string" &&
+    typeof consent.key === "string" &&
+    Array.isArray(consent.what) &&
+    consent.what.every((name) => typeof name === "string") &&
+    VISIBILITIES.includes(consent.visibility) &&
+    (consent.since === undefined || typeof consent.since === "number") &&
+    typeof consent.at === "number"
   )
 }

@@ -9,7 +9,7 @@ export function isQuiet(env: Record<string, string | undefined>): boolean {
 
 type Mutes = readonly { type: "kind" | "project"; name: string }[]
 
-/** The kinds that may be shown unasked in a project: none if dex should be silent. */
+/** Returns the kinds of suggestions that dex may show unasked in a project. Empty if dex should be silent. */
 export function spokenKinds(
   settings: Settings,
   mutes: Mutes,
@@ -19,7 +19,7 @@ export function spokenKinds(
   return settings["proactive.enabled"] ? wantedKinds(settings, mutes, project, platform) : new Set()
 }
 
-/** The kinds that the user wants to see in a project, including on request: none if the project is muted. */
+/** Returns the kinds of suggestions that the user wants to see in a project, even on request. Empty if the project is muted. */
 export function wantedKinds(
   settings: Settings,
   mutes: Mutes,
@@ -27,9 +27,9 @@ export function wantedKinds(
   platform = process.platform,
 ): Set<ItemKind> {
   if (isMuted(mutes, project, platform)) return new Set()
-  const muted = mutes.filter(({ type }) => type === "kind").map(({ name }) => name)
-  const off = new Set([...splitNames(settings["proactive.off"]), ...muted])
-  return new Set(KINDS.filter((kind) => !off.has(kind)))
+  const mutedKinds = mutes.filter(({ type }) => type === "kind").map(({ name }) => name)
+  const hiddenKinds = new Set([...splitNames(settings["proactive.off"]), ...mutedKinds])
+  return new Set(KINDS.filter((kind) => !hiddenKinds.has(kind)))
 }
 
 export function isMuted(mutes: Mutes, project: string, platform = process.platform): boolean {

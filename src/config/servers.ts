@@ -23,7 +23,7 @@ export function rerankUrl(settings: Settings): string | undefined {
   return settings["search.rerank"] === "off" ? undefined : settings["search.rerank"]
 }
 
-/** Undefined if reranking is off. */
+/** Returns the options of the reranking client, or undefined if reranking is off. */
 export function rerankSettings(settings: Settings, context: KeyContext) {
   const url = rerankUrl(settings)
   if (url === undefined) return undefined
@@ -35,7 +35,7 @@ export function rerankSettings(settings: Settings, context: KeyContext) {
   }
 }
 
-/** Whether a model is configured: this needs a key, or a provider that the user chose. */
+/** Whether a model is configured: either the user chose a provider, or there is a key for the default provider. */
 export function hasLlm(settings: Settings, context: KeyContext): boolean {
   const hasOwnProvider = settings["llm.provider"] !== SETTINGS["llm.provider"].default
   return hasOwnProvider || keyPlace("llm", settings, context) !== undefined

@@ -25,7 +25,7 @@ export const SETTINGS = {
   "embed.dims": setting(
     integer("How many numbers a vector has. Default: ask the server once.", { minimum: 16, maximum: 3968 }),
   ),
-  "embed.api_key_from": keyFrom("embed", "embedding"),
+  "embed.api_key_from": keySetting("embed", "embedding"),
   "embed.timeout_ms": setting(
     integer("How long a search waits for its query's vector before it answers by words alone.", {
       minimum: 10,
@@ -51,7 +51,7 @@ export const SETTINGS = {
     }),
     { default: 1_000 },
   ),
-  "rerank.api_key_from": keyFrom("rerank", "reranking"),
+  "rerank.api_key_from": keySetting("rerank", "reranking"),
   "proactive.enabled": setting(flag("Make suggestions unasked: through the agents' hooks, and to subscriptions."), {
     default: true,
     narrowest: false,
@@ -59,7 +59,7 @@ export const SETTINGS = {
   "proactive.mode": setting(
     choice(
       ["log", "speak"],
-      "log: hooks only record what they would say. speak: they say it. If unset, they record, and after a week `dex` asks you.",
+      "log: hooks only record what they would say. speak: they say it. If unset, they say what is certain (fixes, notes, decisions that you typed), record the rest, and after a week `dex` asks you.",
     ),
     { narrowest: "log" },
   ),
@@ -82,7 +82,7 @@ export const SETTINGS = {
     text(
       `The kinds of suggestions that are switched off, separated by commas: ${KINDS.join(", ")}. A project's file can only add to them.`,
     ),
-    { default: "none", check: checkKinds, isAddedTo: true },
+    { default: "none", check: checkKinds, isExtendable: true },
   ),
   "llm.provider": setting(
     text(
@@ -92,9 +92,9 @@ export const SETTINGS = {
   ),
   "llm.allowed_agents": setting(
     text(
-      "The agents that you let dex ask as a model, separated by commas. What dex asks them goes to their providers; dex asks you before the first time.",
+      "The agents that dex may use as a model, separated by commas. What dex sends them goes to their providers; dex asks you before the first time.",
     ),
-    { check: checkModelAgents, isOwn: true },
+    { check: checkModelAgents, isUserOnly: true },
   ),
   "llm.model": setting(
     text("The model's name, as the server knows it. If unset, an agent chooses its own.", { minLength: 1 }),
@@ -107,7 +107,7 @@ export const SETTINGS = {
       default: 4096,
     },
   ),
-  "llm.api_key_from": keyFrom("llm", "model"),
+  "llm.api_key_from": keySetting("llm", "model"),
   "deliver.allow_hosts": setting(
     text(
       "Hosts that may receive webhooks although they are private or without TLS, separated by commas: localhost:3000,hooks.lan.",
@@ -135,7 +135,7 @@ export const SETTINGS = {
     text(
       "Your own agents, separated by commas: full paths of modules, or names of packages in ~/.dex/node_modules. They run inside dex.",
     ),
-    { check: checkModules, isOwn: true },
+    { check: checkModules, isUserOnly: true },
   ),
   "sources.extra_roots": setting(
     text(
@@ -156,15 +156,15 @@ export type Setting<T> = {
   check?: (value: string) => string | undefined
   /** The one value that a project's own file may choose. */
   narrowest?: SettingValue
-  /** It is a list, and a project's own file may add to it. */
-  isAddedTo?: boolean
-  /** Only the user's own file may set it, because dex runs what it names. */
-  isOwn?: boolean
+  /** True for a list to which a project's own file may add. */
+  isExtendable?: boolean
+  /** True if only the user's own file may contain the setting, because dex runs what it names. */
+  isUserOnly?: boolean
 }
 
 type SettingOptions<S extends Schema> = { default: Infer<S> } & Pick<
   Setting<unknown>,
-  "check" | "narrowest" | "isAddedTo" | "isOwn"
+  "check" | "narrowest" | "isExtendable" | "isUserOnly"
 >
 
 export function setting<S extends Schema>(schema: S, options: SettingOptions<S>): Setting<Infer<S>>
@@ -176,8 +176,8 @@ export function setting(schema: Schema, options: Partial<SettingOptions<Schema>>
   return { schema, default: undefined, ...options }
 }
 
-function keyFrom(of: string, server: string) {
-  const variable = `DEX_${of.toUpperCase()}_API_KEY`
+function keySetting(prefix: string, server: string) {
+  const variable = `DEX_${prefix.toUpperCase()}_API_KEY`
   return setting(
     text(
       `Where the ${server} server's key is: names of environment variables, and full paths of files that only you can read (chmod 600), separated by commas. The first that has one counts. If no variable is named, ${variable} comes first.`,
@@ -198,12 +198,12 @@ export function variableOf(name: string): string {
 
 export type ReadSetting = { ok: SettingValue } | { wrong: string }
 
-/** The checked value, or what is wrong with it. The problem never repeats the value. */
+/** Checks a value. Returns the value, or a description of what is wrong, which never repeats the value. */
 export function readValue(name: SettingName, value: unknown): ReadSetting {
   return readSetting(name, SETTINGS[name], value)
 }
 
-/** The same for a value that came as text: from the environment or a command line. */
+/** Like `readValue`, for a value that is text because it came from the environment or a command line. */
 export function readTextValue(name: SettingName, value: string): ReadSetting {
   return readTextSetting(name, SETTINGS[name], value)
 }
@@ -220,12 +220,12 @@ export function readTextSetting(name: string, setting: Setting<unknown>, value: 
   if (type === "integer") return readSetting(name, setting, /^-?\d+$/.test(value.trim()) ? Number(value) : value)
   if (type === "number") return readSetting(name, setting, /^-?\d+(\.\d+)?$/.test(value.trim()) ? Number(value) : value)
   if (type !== "boolean") return readSetting(name, setting, value.trim())
-  const word = value.trim().toLowerCase()
-  if (["1", "true", "on", "yes"].includes(word)) return { ok: true }
-  return ["0", "false", "off", "no"].includes(word) ? { ok: false } : { wrong: `${name} must be on or off` }
+  const typed = value.trim().toLowerCase()
+  if (["1", "true", "on", "yes"].includes(typed)) return { ok: true }
+  return ["0", "false", "off", "no"].includes(typed) ? { ok: false } : { wrong: `${name} must be on or off` }
 }
 
-/** Splits a setting that contains several names. */
+/** Splits a setting that contains several names, separated by commas. */
 export function splitNames(value: string | undefined): string[] {
   return (value ?? "").split(",").flatMap((name) => name.trim() || [])
 }
@@ -238,8 +238,10 @@ function checkUrlOrAgent(value: string): string | undefined {
 }
 
 function checkModelAgents(value: string): string | undefined {
-  const isOne = (name: string) => (MODEL_AGENTS as readonly string[]).includes(name)
-  return splitNames(value).every(isOne) ? undefined : `must be among ${MODEL_AGENTS.join(", ")}, separated by commas`
+  const isModelAgent = (name: string) => (MODEL_AGENTS as readonly string[]).includes(name)
+  return splitNames(value).every(isModelAgent)
+    ? undefined
+    : `must be among ${MODEL_AGENTS.join(", ")}, separated by commas`
 }
 
 function checkUrlOrOff(value: string): string | undefined {
@@ -268,7 +270,7 @@ export function checkServerUrl(value: string): string | undefined {
 function checkHosts(value: string): string | undefined {
   return value.split(",").every((host) => /^([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?$/i.test(host.trim()))
     ? undefined
-    : "must be names of hosts, with their port or without: localhost:3000,hooks.lan"
+    : "must be names of hosts, with or without a port, separated by commas: localhost:3000,hooks.lan"
 }
 
 function checkModules(value: string): string | undefined {
@@ -287,12 +289,12 @@ function checkHomes(value: string): string | undefined {
     : "must be full paths, separated by commas: /mnt/c/Users/you,~/containers/dev/home"
 }
 
-/** The most places of one key. Each may be a file that has to be opened. */
-const MOST_KEY_PLACES = 8
+/** The maximum number of places for one key. It is limited because each may be a file that dex has to look for. */
+const MAX_KEY_PLACES = 8
 
 function checkKeyPlaces(value: string): string | undefined {
   const places = splitNames(value)
-  if (places.length > MOST_KEY_PLACES) return `may name at most ${MOST_KEY_PLACES} places`
+  if (places.length > MAX_KEY_PLACES) return `may name at most ${MAX_KEY_PLACES} places`
   return places.length > 0 && places.every((place) => isVariable(place) || checkFullPath(place) === undefined)
     ? undefined
     : "must be names of environment variables (capitals) or full paths (/… or ~/…), separated by commas, not the key itself"

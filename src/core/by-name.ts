@@ -1,4 +1,4 @@
-// Safe lookups and counts for names that come from outside. A plain object would seem to have entries for `constructor` and
+// Looks up and counts names that come from outside dex. A plain object would seem to have entries for `constructor` and
 // `__proto__`.
 
 /** Returns the table's own entry, never an inherited one such as `constructor`. */
@@ -12,7 +12,7 @@ export type Counts = {
   all(): Record<string, number>
 }
 
-/** Counts by name; `constructor` and `__proto__` are ordinary names here. */
+/** Creates a counter that treats `constructor` and `__proto__` like any other name. */
 export function createCounts(): Counts {
   const counts = new Map<string, number>()
   return {

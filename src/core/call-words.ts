@@ -1,10 +1,10 @@
 import type { Message } from "./conversation.ts"
 
-// Describes a tool call of any agent in a few words.
+// Describes the tool calls of any agent in a few words.
 
 type CallDescription = { what: string; old?: string; new?: string }
 
-/** The input fields that describe a call best, the best first. */
+/** The input fields that describe a call, the most descriptive first. */
 const DESCRIPTIVE_FIELDS = [
   "file_path",
   "filePath",
@@ -39,7 +39,10 @@ export function describeToolCall(text: string): CallDescription {
   }
 }
 
-/** The text of an argument. The list `["bash", "-lc", "npm test"]` becomes `npm test`. */
+/**
+ * Returns a string, or a list of strings joined by spaces. The list `["bash", "-lc", "npm test"]` becomes `npm test`. Returns an
+ * empty string for any other value.
+ */
 function argumentText(value: unknown): string {
   if (typeof value === "string") return value
   if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) return ""
@@ -52,7 +55,7 @@ function objectOf(text: string): Record<string, unknown> | undefined {
     const value: unknown = JSON.parse(text)
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined
   } catch {
-    return undefined // a freeform input that begins with a brace
+    return undefined // freeform text that begins with a brace but is not JSON
   }
 }
 

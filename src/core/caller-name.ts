@@ -5,8 +5,8 @@ const MAX_NAME_LENGTH = 40
 const PERSON_WORDS = /\b(?:you|yours?|person|users?|humans?|developer|owner|confirmed|approved)\b/i
 
 /**
- * The name that a client gives itself, in plain letters. Any client can choose any name, so dex rejects one that could be
- * mistaken for the person.
+ * Returns the name that a client gives itself, without unusual characters. Returns `an agent` if the name is empty or could be
+ * mistaken for the person, because a client can choose any name.
  */
 export function callerName(given: unknown): string {
   const plain = (string(given) ?? "").replaceAll(/[^\w.@/-]+/g, " ").trim()

@@ -34,7 +34,7 @@ export type Definition = {
 export type Import = {
   module: string
   name: string
-  /** The name under which the file uses it. */
+  /** The name under which the file uses the import. */
   as: string
   line: number
   /** True if the file re-exports the name. */
@@ -56,5 +56,5 @@ export type FileFacts = { definitions: Definition[]; imports: Import[]; uses: Us
 /** How a use was resolved: to a definition in the same file, to an import (by its index), or not at all. */
 export type Via = { type: "local" } | { type: "import"; index: number } | { type: "unknown" }
 
-/** `name` is the name at the definition; it is `default` for an unnamed export. */
+/** A use that was resolved. `name` is the name at the definition, or `default` for an unnamed export. */
 export type BoundUse = Use & { via: Via }

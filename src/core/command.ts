@@ -11,27 +11,27 @@ const MAX_EXAMINED_CHARS = 2000
 /** Commands that only look at something, handle files or set up the shell. */
 const IGNORED_COMMANDS =
   /^(?:(?:ls|cat|head|tail|grep|rg|ag|find|fd|which|pwd|echo|printf|sed|awk|wc|test|\[|\[\[|cd|stat|file|tree|less|diff|jq|env|type|command|true|sleep|mkdir|rm|cp|mv|touch|chmod|sort|uniq|xxd|od|ps|kill|export|source)(?: .*)?|gh (?:api|pr (?:diff|view|list|checks|status)|issue (?:view|list)|run (?:view|list|watch))|git (?:log|show|diff|status|branch|blame|rev-parse|ls-files|remote|config|check-ignore|merge-base|ls-tree|for-each-ref|reflog))$/
-/** Words that may stand before the program: wrappers such as sudo, their options, and variables. */
+/** Words that may precede the program: wrappers such as sudo, their options, and variables. */
 const PREFIX_WORDS = /^(?:sudo|time|timeout|npx|bunx|env|nohup|exec|-\w+|\d+[smh]?|\w+=\S*)$/
 const HEREDOC = /<<-?\s*['"]?\w/
 const QUOTED = /'[^']*'|"(?:[^"\\]|\\.)*"/g
 
 /**
- * Returns the programs that a command line runs, except the IGNORED_COMMANDS, and whether a pipe hides the exit status. In `cd api
- * && npm run test -- -u 2>&1 | tail`, the only program is `npm run test`, and it is piped.
+ * Returns the programs that a command line runs, except the IGNORED_COMMANDS, and whether a pipe hides the exit status. The only
+ * program of `cd api && npm run test -- -u 2>&1 | tail` is `npm run test`, and it is piped.
  */
 export function commandParts(command: string): { parts: CommandPart[]; piped: boolean } {
   const examined = command.slice(0, MAX_EXAMINED_CHARS)
-  const heredoc = HEREDOC.exec(examined)?.index ?? examined.length
-  const quoted: string[] = []
+  const heredocStart = HEREDOC.exec(examined)?.index ?? examined.length
+  const quotedTexts: string[] = []
   const unquoted = examined
-    .slice(0, heredoc)
-    .replaceAll(QUOTED, (text) => `"${quoted.push(text.slice(1, -1)) - 1}"`)
+    .slice(0, heredocStart)
+    .replaceAll(QUOTED, (text) => `"${quotedTexts.push(text.slice(1, -1)) - 1}"`)
     .replaceAll("||", "&&")
-  const unquote = (word: string) => word.replaceAll(/"(\d+)"/g, (_, i: string) => quoted[Number(i)] ?? "")
+  const unquote = (word: string) => word.replaceAll(/"(\d+)"/g, (_, i: string) => quotedTexts[Number(i)] ?? "")
   const segments = unquoted.split(/&&|;|\n/)
   const parts = segments.flatMap((segment) => partOf(segment.split("|", 1)[0]!, unquote) ?? [])
-  if (heredoc < examined.length) parts.at(-1)?.args.push(examined.slice(heredoc))
+  if (heredocStart < examined.length) parts.at(-1)?.args.push(examined.slice(heredocStart))
   const piped = segments.some((segment) => segment.includes("|")) && !/pipefail/.test(command)
   return { parts: parts.filter(({ kind }) => !IGNORED_COMMANDS.test(kind)), piped }
 }
@@ -60,8 +60,8 @@ function partOf(segment: string, unquote: (word: string) => string): CommandPart
 }
 
 /**
- * Returns the arguments without flags, redirections and bare numbers. A commit message is left out too, because it says nothing
- * about what was run.
+ * Returns the arguments without flags, redirections and bare numbers. Also omits a commit message, because it says nothing about
+ * what was run.
  */
 function argsIn(words: string[]): string[] {
   return words.filter(

@@ -3,7 +3,10 @@ import type { Usage } from "./usage.ts"
 /** The agent's id in agents/, or `docs` for documents, which are stored like conversations with their sections as messages. */
 export type SourceId = string
 
-/** Whose words a part contains. `injected` is text that a hook, a skill or dex inserted; it is never evidence. */
+/** The tag around text that dex adds to an agent's conversation. Ingest marks that text as `injected`. */
+export const CONTEXT_TAG = "dex-context"
+
+/** Whose words a part contains. `injected` is text that a hook, a skill or dex inserted; it never counts as evidence. */
 export type Origin = "person" | "agent" | "local_tool" | "web" | "injected" | "document"
 
 export const ROLES = ["user", "assistant", "tool", "system", "document"] as const
@@ -24,7 +27,7 @@ export type Part =
       /** The change that this result reports, so that dex can later trace a line to the conversation that wrote it. */
       hunks?: Hunk[]
     }
-  /** dex stores this description of the image, and never its bytes. */
+  /** An image. dex stores only this description of it and never its bytes. */
   | { type: "image"; text: string; origin: Origin; mime?: string; bytes?: number; sha256?: string }
   /** A compaction's summary of the messages before it. */
   | { type: "summary"; text: string; origin: "agent" }
@@ -66,8 +69,9 @@ export type Effect =
 
 export type Message = {
   /**
-   * The id of the native record, unique within its conversation. If two conversations of one source have the same key, a fork or
-   * a resume copied the message, so a key that is derived from a position must contain the conversation's id.
+   * The id of the native record, unique within its conversation. If a key occurs in two conversations of one source, dex assumes
+   * that a fork or a resume copied the message. Therefore a key that is derived from a position must contain the conversation's
+   * id.
    */
   key: string
   role: Role
@@ -84,6 +88,9 @@ export type Message = {
 /** The possible sources of a title, best first. */
 const TITLE_SOURCES = ["person", "agent", "summary", "plan", "commit", "first_prompt"] as const
 export type Title = { text: string; from: (typeof TITLE_SOURCES)[number] }
+
+/** The tag of a conversation with a star. */
+export const STAR_TAG = "starred"
 
 /** Says who ran the conversation: a person, another conversation, a script or dex. Documents and notes are not run by anybody. */
 export const CONVERSATION_KINDS = ["person", "subagent", "automation", "dex", "document", "note"] as const
@@ -110,7 +117,7 @@ export type Conversation = {
   resume_of?: string
   started_at?: number
   ended_at?: number
-  /** In chronological order. */
+  /** The messages in chronological order. */
   messages: Message[]
   /**
    * Several files can describe one conversation, such as a subagent's own file and its parent's progress records. The one with

@@ -6,7 +6,7 @@ const CHUNK_BYTES = 1 << 20
 
 /**
  * Copies a regular file so that only its owner can read the copy. Returns false if there is no such file. copyFileSync is not
- * used, because it would block on a pipe, and its copy would have the original's permissions until it was complete.
+ * used: it would block on a pipe, and others could read its copy until the permissions were changed.
  */
 export function copyPrivately(from: string, to: string, { toDisk = false } = {}): boolean {
   rmSync(to, { force: true })
@@ -37,7 +37,7 @@ function openIfPresent(path: string): number | undefined {
   }
 }
 
-/** Returns once the system has written the file to its disk. */
+/** Forces the system to write a file to its disk, and returns when that is done. */
 export function syncToDisk(path: string): void {
   const file = openSync(path, "r+")
   fsyncSync(file)

@@ -20,9 +20,9 @@ type ShownPart = Pick<Part, "type" | "text"> & {
 }
 
 /**
- * Formats a message. `full` is everything; `stripped` replaces tool outputs and injected text by their size; `user_only` contains
- * the person's words and the plans that they approved, and may be empty; `outline` is the first line. Parts for which `isFull`
- * returns true are always shown in full.
+ * Formats a message. `full` is everything; `stripped` shortens tool inputs and replaces tool outputs and injected text with their
+ * size; `user_only` contains the person's words and the plans that they approved, and may be empty; `outline` is the first line.
+ * Except in an outline, parts for which `isFull` returns true are shown in full.
  */
 export function messageText<P extends ShownPart>(
   message: { parts: readonly P[] },
@@ -61,17 +61,17 @@ function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
 }
 
 /**
- * The first meaningful line. The person's or the agent's words take precedence over a tool's. A call looks like `[Read:
- * cmd/x.go]`; paths below `roots` are shortened.
+ * Returns the first meaningful line of a message. The person's or the agent's words take precedence over a tool's. A call looks
+ * like `[Read: cmd/x.go]`; paths below `roots` are shortened.
  */
 export function outlineOf(message: { parts: readonly ShownPart[] }, roots: readonly string[]): string {
   const parts = message.parts.filter((part) => partText(part, "stripped").trim() !== "")
   const spokenPart = parts.find((part) => part.type === "text" && part.origin !== "injected")
-  const first = spokenPart ?? parts.find((part) => part.type !== "thinking") ?? parts[0]
-  if (!first) return ""
-  const plan = findPlan(first)
-  if (first.type === "tool_call" && plan === undefined) return callLine(first, roots)
-  return clip((plan ?? partText(first, "stripped").trim()).split("\n", 1)[0] ?? "", OUTLINE_CHARS, "…")
+  const firstPart = spokenPart ?? parts.find((part) => part.type !== "thinking") ?? parts[0]
+  if (!firstPart) return ""
+  const plan = findPlan(firstPart)
+  if (firstPart.type === "tool_call" && plan === undefined) return callLine(firstPart, roots)
+  return clip((plan ?? partText(firstPart, "stripped").trim()).split("\n", 1)[0] ?? "", OUTLINE_CHARS, "…")
 }
 
 function callLine({ tool, text }: ShownPart, roots: readonly string[]): string {
@@ -100,7 +100,7 @@ export function formatCount(count: number): string {
   return `${value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : Math.round(value)}${unit}`
 }
 
-/** Formats a count as 12,345. It does not use Intl, which takes as long to load as Node takes to start. */
+/** Formats a count as 12,345. Does not use Intl, which takes as long to load as Node takes to start. */
 export function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",")
 }
@@ -108,4 +108,17 @@ export function grouped(count: number): string {
 /** Joins names as "a, b and c". */
 export function joinNames(names: readonly string[]): string {
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`
+}
+
+const MAX_FILE_NAME_LENGTH = 60
+
+/** A file name made from a title, valid on any system. */
+export function fileNameFromTitle(title: string): string {
+  const words = title
+    .toLowerCase()
+    .normalize("NFKD")
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .slice(0, MAX_FILE_NAME_LENGTH)
+    .replaceAll(/^-+|-+$/g, "")
+  return words === "" ? "conversation" : words
 }

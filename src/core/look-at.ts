@@ -22,7 +22,7 @@ export function isFolder(path: string): boolean {
   return stats !== undefined && stats !== "unknown" && stats.isDirectory()
 }
 
-/** True if the path, or a folder on the way to it, does not exist. */
+/** Returns true if the error says that a path, or a folder on the way to it, does not exist. */
 export function isAbsent(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")
 }

@@ -2,7 +2,7 @@
 export const MODEL_AGENTS = ["claude_code", "codex", "gemini_cli", "opencode"] as const
 export type ModelAgent = (typeof MODEL_AGENTS)[number]
 
-/** The values of `llm.provider` other than an address: one of these agents, or `agent` for any that is installed. */
+/** The values of `llm.provider` that are not an address. `agent` means the first of MODEL_AGENTS that is installed. */
 export const AGENT_PROVIDERS = ["agent", ...MODEL_AGENTS] as const
 export type AgentProvider = (typeof AGENT_PROVIDERS)[number]
 
@@ -20,8 +20,8 @@ export const MODEL_RUN_VARIABLE = "DEX_MODEL_RUN"
 export const MODEL_RUN_FOLDER = "dex-model-run"
 
 /**
- * Returns true if the path is in such a folder; conversations there are not the user's work. Only names are compared, because dex's
- * own folder may have moved.
+ * Returns true if the path is in the working folder of an agent used as a model. Conversations there are not the user's work.
+ * Only the names of folders are compared, because dex's own folder may have moved.
  */
 export function isModelRunFolder(path: string): boolean {
   return path.split(/[\\/]/).some((name) => name === MODEL_RUN_FOLDER || name.startsWith(`${MODEL_RUN_FOLDER}-`))

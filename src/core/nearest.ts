@@ -1,6 +1,7 @@
 /**
- * Returns the names that are most similar to a typed word: the most similar first, then in the given order. A name may be at most
- * two edits away, and the edits must be fewer than half of the word's letters. Swapping two neighbours is one edit. Ignores case.
+ * Returns the names that are most similar to a typed word, the most similar first. Equally similar names keep their order. A name
+ * may be at most two edits away, and the edits must be fewer than half of the word's letters. Swapping two neighbours is one
+ * edit. Ignores case.
  */
 export function nearestNames(word: string, names: readonly string[], maxNames = 3): string[] {
   const typed = word.toLowerCase()
@@ -14,8 +15,8 @@ export function nearestNames(word: string, names: readonly string[], maxNames = 
 }
 
 /**
- * The number of letters to insert, remove, replace or swap with their neighbour to turn one word into the other. Returns
- * `maxEdits + 1` if it exceeds `maxEdits`.
+ * Returns how many edits turn one word into the other. An edit inserts, removes or replaces a letter, or swaps two neighbours.
+ * Returns `maxEdits + 1` if more than `maxEdits` are needed.
  */
 export function editDistance(one: string, other: string, maxEdits: number): number {
   const [a, b] = SURROGATE.test(one + other) ? [[...one], [...other]] : [one, other]

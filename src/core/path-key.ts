@@ -5,8 +5,8 @@ export function foldsPaths(platform: NodeJS.Platform): boolean {
 
 /**
  * Returns the same key for all spellings of one file. macOS ignores case and Unicode composition; Windows ignores case and the
- * kind of slash. Elsewhere a path is its own key. If a macOS or Windows disk is case-sensitive, two files may share a key, and dex
- * may then hide something that is not private.
+ * kind of slash. Elsewhere a path is its own key. If a macOS or Windows disk is case-sensitive, two files may share a key, and
+ * dex may then hide something that is not private.
  */
 export function pathKey(path: string, platform: NodeJS.Platform = process.platform): string {
   if (!foldsPaths(platform)) return path
@@ -30,7 +30,7 @@ export function withFolderSpelling(folder: string, path: string, platform: NodeJ
   const separator = platform === "win32" ? /[\\/]/ : /\//
   const base = folder.replace(/(?<=.)[\\/]+$/, "")
   const segmentCount = base.split(separator).length
-  // Cut by the number of path segments, because another spelling of a segment may have another length.
+  // Count path segments instead of characters, because two spellings of a segment may differ in length.
   let end = -1
   for (let i = 0; i < segmentCount; i++) {
     const next = path.slice(end + 1).search(separator)
@@ -41,7 +41,7 @@ export function withFolderSpelling(folder: string, path: string, platform: NodeJ
 }
 
 /**
- * Folds case as these systems do: character by character, and a character whose capital would be two characters stays as it is.
+ * Folds case as macOS and Windows do: character by character. A character whose capital would be two characters stays as it is.
  */
 function foldCase(text: string): string {
   if (/^[\x20-\x7e]*$/.test(text)) return text.toUpperCase()

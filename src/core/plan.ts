@@ -1,17 +1,17 @@
 import type { Part } from "./conversation.ts"
 import { parseObject } from "./record.ts"
 
-// Finds plans that the agent wrote and the person approved. Such a plan is part of the task.
+// Finds plans that the agent wrote and the person approved. Such a plan counts as part of what the person asked for.
 
 /** The text with which an agent begins a new session from an approved plan. */
 export const PLAN_OPENING = "Implement the following plan:"
 
-/** The fields that identify a plan. */
+/** The fields of a part that show whether it contains a plan. */
 type PlanPart = Pick<Part, "type" | "text"> & { origin: string; tool?: string; call_id?: string; is_error?: boolean }
 
 /**
- * Finds the plan in a prompt that starts with a plan, or in the result that reports the approval of one. If that result does not
- * repeat the plan, takes it from the call.
+ * Finds the plan in a prompt that starts with PLAN_OPENING, or in a tool result that says that the person approved a plan. If
+ * that result does not repeat the plan, takes it from the input of the call, which `calls` contains by id.
  */
 export function findPlan(part: PlanPart, calls: ReadonlyMap<string, string> = new Map()): string | undefined {
   if (part.type === "text") {

@@ -1,17 +1,19 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs"
 
-// dex reads every file that somebody else controls through this module. Such a file may be a pipe that nobody writes to, an
-// endless device, or a terabyte long.
+// dex uses this module to read every file that it does not control itself. Such a file may be a pipe to which nobody writes, an
+// endless device, or a terabyte of data.
 
 export type OpenedFile = { fd: number; stat: Stats }
 export type OpenFileOptions = {
   /** If false, refuses a path whose last segment is a link. */
   follow?: boolean
-  /** Refuses files that are larger than this. */
+  /** The size limit in bytes. Larger files are refused. */
   maxBytes?: number
 }
 
-/** Thrown if dex refuses to read a file. The message is the reason, which fits into a sentence: "not a regular file". */
+/**
+ * Thrown if dex refuses to read a file. The message is the reason, phrased so that it fits into a sentence: "not a regular file".
+ */
 export class RefusedFile extends Error {}
 
 /** Opens a regular file without blocking; the caller closes it. Throws a RefusedFile or the system's error. */
@@ -20,7 +22,7 @@ export function openFile(path: string, { follow = true, maxBytes = Infinity }: O
   try {
     const stat = fstatSync(fd)
     if (!stat.isFile()) throw new RefusedFile(NOT_REGULAR)
-    if (stat.size > maxBytes) throw tooLarge(maxBytes)
+    if (stat.size > maxBytes) throw tooLargeError(maxBytes)
     return { fd, stat }
   } catch (error) {
     closeSync(fd)
@@ -28,7 +30,7 @@ export function openFile(path: string, { follow = true, maxBytes = Infinity }: O
   }
 }
 
-/** Reads a complete regular file. Throws like `openFile`, and refuses a larger file. */
+/** Reads a complete regular file. Throws like `openFile`, and throws a RefusedFile if it is larger than `maxBytes`. */
 export function readBytes(path: string, maxBytes: number, options?: OpenFileOptions): Buffer {
   const file = openFile(path, options)
   try {
@@ -46,8 +48,8 @@ export function readText(path: string, maxBytes: number, options?: OpenFileOptio
 export function readStart(path: string, bytes: number): Buffer {
   const { fd } = openFile(path)
   try {
-    const start = Buffer.alloc(bytes)
-    return start.subarray(0, fill(fd, start))
+    const buffer = Buffer.alloc(bytes)
+    return buffer.subarray(0, fill(fd, buffer))
   } finally {
     closeSync(fd)
   }
@@ -58,11 +60,11 @@ export function readStart(path: string, bytes: number): Buffer {
  * be empty.
  */
 export function readOpened({ fd, stat }: OpenedFile, maxBytes: number): Buffer {
-  if (stat.size > maxBytes) throw tooLarge(maxBytes)
+  if (stat.size > maxBytes) throw tooLargeError(maxBytes)
   let bytes = Buffer.allocUnsafe(stat.size + 1)
   for (let length = 0; ; ) {
     length += fill(fd, bytes.subarray(length))
-    if (length > maxBytes) throw tooLarge(maxBytes)
+    if (length > maxBytes) throw tooLargeError(maxBytes)
     if (length < bytes.length) return bytes.subarray(0, length)
     bytes = Buffer.concat([bytes], Math.min(2 * length, maxBytes) + 1)
   }
@@ -94,7 +96,7 @@ function fill(fd: number, buffer: Buffer): number {
   }
 }
 
-function tooLarge(maxBytes: number): RefusedFile {
-  const [bytes, unit] = maxBytes < 1 << 10 ? [1, "bytes"] : maxBytes < 1 << 20 ? [1 << 10, "kB"] : [1 << 20, "MB"]
-  return new RefusedFile(`larger than ${Math.floor(maxBytes / bytes)} ${unit}`)
+function tooLargeError(maxBytes: number): RefusedFile {
+  const [unitBytes, unit] = maxBytes < 1 << 10 ? [1, "bytes"] : maxBytes < 1 << 20 ? [1 << 10, "kB"] : [1 << 20, "MB"]
+  return new RefusedFile(`larger than ${Math.floor(maxBytes / unitBytes)} ${unit}`)
 }

@@ -26,6 +26,7 @@ export function parseArray(text: string): unknown[] | undefined {
   }
 }
 
+/** Returns undefined for an empty string, too. */
 export function string(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined
 }
@@ -54,7 +55,7 @@ export function isValidTime(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= LATEST_MS
 }
 
-/** Parses an ISO string, or a number in seconds or milliseconds, to milliseconds since 1970. */
+/** Converts an ISO string, or a number of seconds or milliseconds, to milliseconds since 1970. */
 export function time(value: unknown): number | undefined {
   if (typeof value === "number") {
     if (!Number.isFinite(value) || value <= 0) return undefined
@@ -92,21 +93,21 @@ const BACKSLASH = 92
 const OPENING_BRACKETS = new Set([91, 123]) // the character codes of [ and {
 const CLOSING_BRACKETS = new Set([93, 125]) // the character codes of ] and }
 
-/** Shorter texts are not checked, because they cannot contain enough values to matter. */
-const LONG_TEXT = 64 << 10
+/** Shorter texts are not checked, because they need little memory however many values they contain. */
+const MIN_CHECKED_CHARS = 64 << 10
 /**
- * The most values in one list or object. Once parsed, a list of points or pixels needs 20 times the memory of its text; no
- * conversation needs more values than this.
+ * The maximum number of values in one list or object. Once parsed, a list of points or pixels needs 20 times the memory of its
+ * text; no conversation needs more values than this.
  */
 export const MAX_VALUES = 20_000
-const SHOWN_CHARS = 100
+const MAX_SHOWN_CHARS = 100
 
 /**
- * Replaces every list or object with too many values in a JSON text by a string that says so, so that a short text cannot take
- * much memory when it is parsed. A text that is not JSON may be returned as it is or changed, but never becomes JSON.
+ * Takes a JSON text and replaces every list or object that has too many values with a string that says so. Otherwise a short text
+ * could need a lot of memory when it is parsed. A text that is not JSON may be changed, but never becomes JSON.
  */
 export function limitJsonValues(text: string): string {
-  if (text.length < LONG_TEXT || !hasManyCommas(text)) return text
+  if (text.length < MIN_CHECKED_CHARS || !hasManyCommas(text)) return text
   const openContainers: { start: number; valuesBefore: number }[] = []
   let cuts: { from: number; to: number; values: number }[] = []
   let values = 0
@@ -129,7 +130,8 @@ export function limitJsonValues(text: string): string {
     const unchanged = text.slice(end, from)
     end = to
     return (
-      unchanged + JSON.stringify(`[dex: about ${valueCount} values not kept: ${text.slice(from, from + SHOWN_CHARS)}…]`)
+      unchanged +
+      JSON.stringify(`[dex: about ${valueCount} values not kept: ${text.slice(from, from + MAX_SHOWN_CHARS)}…]`)
     )
   })
   return pieces.join("") + text.slice(end)
@@ -141,7 +143,7 @@ function hasManyCommas(text: string): boolean {
   return false
 }
 
-/** Returns the index of the closing quote. */
+/** Returns the index of the quote that closes the string, or the text's length if there is none. */
 function endOfString(text: string, from: number): number {
   for (let i = from; i < text.length; i++) {
     const char = text.charCodeAt(i)

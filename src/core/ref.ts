@@ -3,7 +3,7 @@ import type { SourceId } from "./conversation.ts"
 /**
  * The name of a conversation or one of its messages (`claude_code:1f3c…#12`), or of a document or one of its sections
  * (`docs:react/hooks.md§Rules`). If several people share a history, each conversation has an owner: `alice/claude_code:1f3c…#12`.
- * On a laptop there is none.
+ * Conversations in a person's own history have no owner.
  */
 export type Ref = { owner?: string; source: SourceId; id: string; number?: number; section?: string }
 
@@ -16,7 +16,7 @@ export function formatRef(ref: Ref): string {
   return ref.number === undefined ? name : `${name}#${ref.number}`
 }
 
-/** Returns undefined if the text cannot be a ref. */
+/** Parses a ref that a person typed. Returns undefined if the text cannot be a ref. */
 export function parseRef(text: string): RefQuery | undefined {
   const [, owner, typed] = /^(?:([a-z0-9][\w.-]*)\/(?=[a-z][a-z0-9_]*:))?(.*)$/s.exec(text.trim())!
   const query = parseWithoutOwner(typed!)
@@ -40,17 +40,17 @@ export function parseCompleteRef(text: string): Ref | undefined {
   return source === undefined || id === undefined ? undefined : { ...rest, source, id }
 }
 
-/** The owner in a ref of a team's history: `ann` in `ann/claude_code:1f3c`. */
+/** Returns the owner in a ref from a team's history: `ann` in `ann/claude_code:1f3c`. */
 export function ownerIn(text: string): string | undefined {
   return parseCompleteRef(text)?.owner
 }
 
-/** The ref of the conversation that contains this message or section. */
+/** Returns the ref of the conversation that contains this message or section. */
 export function conversationRefOf({ owner, source, id }: Ref): Ref {
   return { owner, source, id }
 }
 
-/** The ref of another conversation of the same agent and owner: a parent, or the original of a fork. */
+/** Returns the ref of another conversation of the same agent and owner, such as a parent or the original of a fork. */
 export function siblingRef(ref: Ref, id: string): Ref {
   return { ...conversationRefOf(ref), id }
 }

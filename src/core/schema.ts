@@ -34,15 +34,15 @@ type ObjectOf<P extends Shape> = Flat<
   }
 >
 
-export const text = (description?: string, more: { minLength?: number } = {}): Schema<string> => ({
+export const text = (description?: string, limits: { minLength?: number } = {}): Schema<string> => ({
   type: "string",
   ...descriptionField(description),
-  ...more,
+  ...limits,
 })
-export const integer = (description?: string, more: { minimum?: number; maximum?: number } = {}): Schema<number> => ({
+export const integer = (description?: string, limits: { minimum?: number; maximum?: number } = {}): Schema<number> => ({
   type: "integer",
   ...descriptionField(description),
-  ...more,
+  ...limits,
 })
 export const decimal = (description?: string): Schema<number> => ({ type: "number", ...descriptionField(description) })
 export const flag = (description?: string): Schema<boolean> => ({ type: "boolean", ...descriptionField(description) })
@@ -63,7 +63,7 @@ export const mapOf = <S extends Schema>(values: S, description?: string): Schema
 })
 export const optional = <S extends Schema>(schema: S): Schema<Infer<S> | undefined> =>
   ({ ...schema, [OPTIONAL]: true }) as Schema<Infer<S> | undefined>
-/** Makes a field optional for the caller; the tool always receives a value. */
+/** Gives a field a default, so that the caller may omit it but the tool always receives a value. */
 export const withDefault = <S extends Schema>(schema: S, value: Infer<S>): S => ({ ...schema, default: value })
 
 export function object<P extends Shape>(properties: P, description?: string): Schema<ObjectOf<P>> {

@@ -13,6 +13,7 @@ export type Moment = {
     | "before_read"
     | "failed_command"
     | "subagent_start"
+    | "compaction"
     | "watch"
   /** The project's absolute path. */
   project: string
@@ -52,6 +53,11 @@ export type Item = {
   estimated_tokens: number
 }
 
+/** True if the title contains the whole summary, so that showing both would repeat it. */
+export function isInTitle({ title, summary }: Pick<Item, "title" | "summary">): boolean {
+  return title.includes(summary.replace(/^"|"$/g, ""))
+}
+
 export const STATUSES = ["pending", "shown", "used", "dismissed"] as const
 export type Status = (typeof STATUSES)[number]
 
@@ -67,7 +73,7 @@ export function newSuggestionId(): string {
     .padStart(12, "0")
 }
 
-/** The types of patterns that a subscription can match. `file` is a glob below the project; the others are words. */
+/** The types of patterns that a subscription can match. `file` is a glob below the project; the other patterns are words. */
 export const PATTERN_TYPES = ["file", "symbol", "topic", "entity"] as const
 export type Pattern = { type: (typeof PATTERN_TYPES)[number]; pattern: string; priority: number }
 

@@ -10,11 +10,11 @@ export function estimateTokens(text: string): number {
 }
 
 /** Estimates the tokens of a text with this many characters. */
-export function tokensForChars(characters: number): number {
-  return Math.ceil(characters / CHARS_PER_TOKEN)
+export function tokensForChars(charCount: number): number {
+  return Math.ceil(charCount / CHARS_PER_TOKEN)
 }
 
-/** The length of the longest text whose estimate is within this many tokens. */
+/** Returns the length of the longest text that is estimated at no more than this many tokens. */
 export function charactersWithin(tokens: number): number {
   return Math.floor(tokens * CHARS_PER_TOKEN)
 }

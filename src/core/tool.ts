@@ -10,11 +10,11 @@ export type Tool<Context, I extends Schema = Schema, O extends Schema = Schema> 
   /** One line that begins with a verb, shown in lists of commands. */
   summary: string
   input: I
-  /** Maps former names of input fields to the current ones. They are still accepted, but not documented. */
+  /** Maps former names of input fields to the current ones. dex still accepts the former names, but does not document them. */
   renamed?: Record<string, string>
   output: O
   cli: CliForm
-  /** The name of its MCP tool, `dex_…`; absent if agents must not use it. */
+  /** The MCP tool, whose name begins with `dex_`. Absent if agents must not use the tool. */
   mcp?: {
     name: string
     description: string
@@ -38,7 +38,7 @@ export type CliForm = {
   group: CommandGroup
   /** True for the few commands that `dex --help` shows; `dex help all` shows all. */
   common?: true
-  /** The input field for the words that are typed without a flag. A list receives all of them. */
+  /** The input field for the words that are typed without a flag. If the field is a list, it receives all of these words. */
   positional?: string
   /** The input field for the words after the first one, joined by commas. The field also has a flag. */
   rest?: string
@@ -52,6 +52,8 @@ export type CliForm = {
   aliases?: string[]
   /** True if the output is long and read from the top: on a terminal it goes through the pager, unless `--no-pager` is given. */
   paged?: boolean
+  /** True if a page in the browser shows the same. `--web` opens it. */
+  web?: true
   /** A working example for the help. */
   example: string
   /** The other forms of the command, each with a description. */
@@ -65,7 +67,7 @@ export type FormOf = {
   command: string
   option?: string
   word?: string
-  /** True if the form is also selected when nothing but options is typed, as in `dex subscribe`. */
+  /** True if the form is also selected when only options are typed, as in `dex subscribe`. */
   alone?: true
   paged?: true
   /** The current way to type the command, for lists of forms and for people who type the old name. */
@@ -79,7 +81,9 @@ export function defineTool<Context, I extends Schema, O extends Schema>(
   return tool
 }
 
-/** Reads the input of a tool like `readAs`, also accepting former names of fields. If both names are given, the current one wins. */
+/**
+ * Reads the input of a tool like `readAs`, also accepting former names of fields. If both names are given, the current one wins.
+ */
 export function readInput<S extends Schema>(
   schema: S,
   { renamed = {} }: Pick<Tool<never>, "renamed">,
@@ -102,5 +106,4 @@ function isListOf(schema: Schema, field: string): boolean {
 
 /** The input of a tool, with its defaults filled in. */
 export type InputOf<T> = T extends Tool<never, infer I, infer _> ? Infer<I> : never
-/** The type of a tool's output, which all faces use. */
 export type OutputOf<T> = T extends Tool<never, infer _, infer O> ? Infer<O> : never

@@ -2,7 +2,7 @@
 export type Trace = {
   /** `T-` and 16 hexadecimal digits, such as `T-0a1b2c3d4e5f6071`. */
   trace_id: string
-  /** When the command began. */
+  /** The time at which the command began. */
   ts: string
   command: TraceCommand
   /** The arguments other than the query, with row numbers resolved and defaults left out. Redacted. */
@@ -12,17 +12,17 @@ export type Trace = {
   /** The project in which the command ran. It affects the answer, because a private project is hidden outside its folder. */
   project: string
   inputs: TraceInputs
-  /** Best first. A trace has a bounded length, so these may be only the first of `ranking_total`. */
+  /** The ranked rows, best first. A trace has a bounded length, so there may be fewer rows than `ranking_total`. */
   ranking: TraceRow[]
   ranking_total: number
   /** Candidates that are not in the answer, possibly only the first of `skipped_total`. */
   skipped: SkippedRow[]
   skipped_total: number
-  /** The limits that applied. */
+  /** The limits that applied to the answer. */
   budgets: Record<string, number>
   /** Describes what was cut from the answer or from this trace. */
   truncation?: Record<string, unknown>
-  /** The position in the history's feed of changes. */
+  /** The revision of the history when the command ran. */
   state_revision: string
   duration_ms: number
   error?: { code: string; message: string }
@@ -36,7 +36,7 @@ export type TraceInputs = {
   messages?: number
   index_is_current?: boolean
   candidates?: number
-  /** The reasons why the answer used less than what is configured. */
+  /** The reasons why the answer did not use everything that is configured, such as vectors. */
   degraded?: string[]
 }
 
@@ -74,7 +74,9 @@ export function addsUp({ score_final, terms }: Pick<TraceRow, "score_final" | "t
 }
 
 const SUMMARY_CHARS = 80
-/** White space, control characters and invisible characters. They are ranges, because Unicode classes take 2 ms to compile. */
+/**
+ * Matches white space, control characters and invisible characters. Lists ranges, because Unicode classes take 2 ms to compile.
+ */
 const INVISIBLE =
   /[\0- \x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ud800-\udfff\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]+/gu
 

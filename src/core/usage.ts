@@ -19,7 +19,7 @@ export type Usage = {
   speed?: string
 }
 
-/** The fields that are always present. Of the others, a combined usage has those that either operand has. */
+/** Every usage has the REQUIRED fields. A combined usage has an OPTIONAL field if one of its operands has it. */
 const REQUIRED = ["input", "output", "cache_read", "cache_write"] as const
 const OPTIONAL = ["cache_write_5m", "cache_write_1h", "reasoning", "web_searches", "web_fetches", "cost"] as const
 
@@ -47,12 +47,12 @@ export function addRequest(a: Usage | undefined, b: Usage): Usage {
   }
 }
 
-/** The context size of the longest request. */
+/** Returns the context size of the longest request. */
 export function longestRequest({ longest, input, cache_read, cache_write }: Usage): number {
   return longest ?? input + cache_read + cache_write
 }
 
-/** The sum of these usages. Undefined if nothing was counted. */
+/** Returns the sum of usages, or undefined if nothing was counted. */
 export function totalUsage(counted: Iterable<Usage | undefined>): Usage | undefined {
   let total: Usage | undefined
   for (const usage of counted)
@@ -78,7 +78,7 @@ export type Spending = {
   cache_read: number
   cache_write_5m: number
   cache_write_1h: number
-  /** Tokens whose cache lifetime the agent does not report. They are priced as five minutes. */
+  /** Tokens written to the cache for a time that the agent does not report. dex assumes five minutes for the price. */
   cache_write_other: number
   web_searches: number
   web_fetches: number

@@ -5,8 +5,8 @@ import { splitLines } from "./sections.ts"
 export type DocumentFormat = "markdown" | "mdx" | "html" | "text"
 
 /**
- * The largest document that is read, in bytes. Nobody reads a longer one, and parsing it would need more memory than a command
- * may use.
+ * The size of the largest document that dex reads, in bytes. Nobody reads a longer one, and parsing it would need more memory
+ * than a command may use.
  */
 export const MAX_DOCUMENT_BYTES = 2_000_000
 
@@ -32,9 +32,10 @@ const FORMATS = new Map<string, DocumentFormat>([
 ])
 
 /**
- * Splits a document into sections. Never throws: a document that does not parse is read as plain text, with a note in `problems`.
+ * Splits a document into sections. Never throws: a document that does not parse is read as plain text, and one that is too long
+ * has no sections. In both cases `problems` says why.
  * In Markdown and text, every line belongs to exactly one section, except front matter and blank lines before the first section.
- * Lines end at LF, CRLF and CR; a byte order mark is not text.
+ * Lines end with LF, CRLF or CR. A byte order mark is removed.
  */
 export async function parseDocument(text: string, format: DocumentFormat): Promise<ParsedDocument> {
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text

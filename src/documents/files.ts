@@ -59,7 +59,7 @@ export async function listDocuments(
 
 /**
  * Reads a document that `listDocuments` returned. The document must be a regular file below the root, reached without following
- * a link, and dex checks that it opened exactly this file. It cannot distinguish a hard link from the original. Only Linux
+ * a link, and dex checks that it opened exactly this file. dex cannot distinguish a hard link from the original. Only Linux
  * reports the path of an open file. On other systems, dex does not notice a folder that is replaced by a link and restored at
  * exactly the right moments, five times in a row.
  */
@@ -67,25 +67,25 @@ export async function readDocument(root: string, path: string): Promise<string> 
   const { folder, fileName } = await resolveRoot(root)
   const names = path.split("/")
   if (path.includes("\0") || names.some((name) => name === "" || name === "." || name === ".." || name.includes(sep)))
-    throw refusedDocument(path, "it is not a path below the collection's folder")
-  if (!formatOf(path)) throw refusedDocument(path, "it is not a document")
+    throw refusalError(path, "it is not a path below the collection's folder")
+  if (!formatOf(path)) throw refusalError(path, "it is not a document")
   if (fileName !== undefined && path !== fileName)
-    throw refusedDocument(path, `the collection is the single file ${fileName}`)
+    throw refusalError(path, `the collection is the single file ${fileName}`)
   if (names.slice(0, -1).some((name) => whyNotEntered(name, "")))
-    throw refusedDocument(path, "it is in a folder that is skipped")
+    throw refusalError(path, "it is in a folder that is skipped")
   const file = join(folder, ...names)
   const stats = await lstat(file).catch(() => undefined)
-  if (!stats) throw refusedDocument(path, "it is gone or cannot be read")
+  if (!stats) throw refusalError(path, "it is gone or cannot be read")
   const reason = whyNotRead(stats)
-  if (reason) throw refusedDocument(path, reason)
+  if (reason) throw refusalError(path, `it is ${reason}`)
   const identity = fileIdentityOf(file)
-  if (identity?.folder !== dirname(file)) throw refusedDocument(path, REPLACED_REASON)
+  if (identity?.folder !== dirname(file)) throw refusalError(path, REPLACED_REASON)
   const handle = openDocument(file, path)
   try {
-    if (!isSameOpenFile(handle.fd, file, identity)) throw refusedDocument(path, REPLACED_REASON)
+    if (!isSameOpenFile(handle.fd, file, identity)) throw refusalError(path, REPLACED_REASON)
     return decode(readOpened(handle, MAX_DOCUMENT_BYTES), path)
   } catch (error) {
-    throw error instanceof RefusedFile ? refusedDocument(path, error.message, error) : error
+    throw error instanceof RefusedFile ? refusalError(path, `it is ${error.message}`, error) : error
   } finally {
     closeSync(handle.fd)
   }
@@ -95,7 +95,7 @@ function openDocument(file: string, path: string): OpenedFile {
   try {
     return openFile(file, { follow: false, maxBytes: MAX_DOCUMENT_BYTES })
   } catch (error) {
-    throw refusedDocument(path, error instanceof RefusedFile ? error.message : "it cannot be opened", error)
+    throw refusalError(path, error instanceof RefusedFile ? `it is ${error.message}` : "it cannot be opened", error)
   }
 }
 
@@ -108,14 +108,17 @@ async function resolveRoot(root: string): Promise<{ folder: string; fileName?: s
   const stats = await stat(resolvedPath)
   if (stats.isDirectory()) return { folder: resolvedPath }
   if (stats.isFile()) return { folder: dirname(resolvedPath), fileName: basename(resolvedPath) }
-  throw new DexError("not_a_folder", `${root} is neither a folder nor a file. Name one that contains documents.`)
+  throw new DexError(
+    "not_a_folder",
+    `${root} is neither a folder nor a file. Name a folder that contains documents, or a single document.`,
+  )
 }
 
 async function entriesOf(folder: string, subfolder: string, skipped: SkippedFile[]): Promise<string[]> {
   const path = join(folder, ...subfolder.split("/"))
   try {
     const names = await readdir(path)
-    // If the folder has become a link since it was found, the names of its files are not returned.
+    // If the folder was replaced by a link after it was found, do not return the names of the files that the link leads to.
     if ((await realpath(path)) === path) return names.sort()
     skipped.push({ path: subfolder, reason: "a symbolic link" })
   } catch {
@@ -148,19 +151,19 @@ const REPLACED_REASON = "it is reached through a symbolic link, or was replaced 
 function decode(bytes: Buffer, path: string): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le").decode(bytes)
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be").decode(bytes)
-  if (bytes.subarray(0, 8_000).includes(0)) throw refusedDocument(path, "a binary file")
+  if (bytes.subarray(0, 8_000).includes(0)) throw refusalError(path, "it is a binary file")
   return bytes.toString("utf8")
 }
 
-function refusedDocument(path: string, reason: string, cause?: unknown): DexError {
-  return new DexError("document_refused", `${path} is not read: ${reason}.`, { cause })
+function refusalError(path: string, reason: string, cause?: unknown): DexError {
+  return new DexError("document_refused", `dex does not read ${path}, because ${reason}.`, { cause })
 }
 
 function byPath(a: { path: string }, b: { path: string }): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0
 }
 
-/** The identity of a file, and the real path of its folder. */
+/** The device and inode of a file, and the real path of its folder. */
 type FileIdentity = { folder: string; dev: bigint; ino: bigint }
 
 /** Returns undefined if there is no regular file, or if its folder is being replaced. */
@@ -171,18 +174,18 @@ export function fileIdentityOf(file: string): FileIdentity | undefined {
     if (!stats.isFile() || realpathSync.native(dirname(file)) !== folder) return undefined
     return { folder, dev: stats.dev, ino: stats.ino }
   } catch {
-    return undefined // gone or not readable
+    return undefined // the file is gone or cannot be read
   }
 }
 
 /**
- * The number of additional checks. For a replaced folder to go unnoticed, it would have to be restored before each check and
- * replaced again after it.
+ * The number of additional checks. To escape notice, somebody who replaces a folder would have to restore it before each check
+ * and replace it again afterwards.
  */
 const CHECKS = 4
 
 /**
- * True if the open file is the one that was at this path before it was opened, and still is. Linux reports the path of an open
+ * Returns true if the open file was at this path before it was opened and is still there. Linux reports the path of an open
  * file. On other systems, the path is checked several times.
  */
 export function isSameOpenFile(fd: number, file: string, expected: FileIdentity, findPath = pathOfOpenFile): boolean {

@@ -10,7 +10,7 @@ import {
 import type { DocumentBlock, Heading } from "./sections.ts"
 import { headingText } from "./sections.ts"
 
-/** Returns the readable text of elements as blocks, each with its lines in the file. Blocks are never cut. */
+/** Returns the readable text of elements as blocks, each with its range of lines in the file. Does not cut long blocks. */
 export function blocksOfElements(
   roots: Element[],
   { isFullPage, lineAt }: { isFullPage: boolean; lineAt: (offset: number) => number },
@@ -20,7 +20,7 @@ export function blocksOfElements(
   const indents: Indent[] = []
   const lists: { ordered: boolean; next: number }[] = []
   let words: string[] = []
-  let lines: Lines | undefined
+  let paragraphRange: LineRange | undefined
   let lastWasIndented = false
 
   for (const root of roots) {
@@ -32,7 +32,7 @@ export function blocksOfElements(
   function enter(node: Element): boolean {
     const name = node.tagName
     if (node !== roots[0] && isSkippedElement(node, isFullPage)) return false
-    if (!BLOCKS.has(name)) {
+    if (!BLOCK_TAGS.has(name)) {
       if (name === "br") words.push("\n")
       else if (name === "img") addWord(attribute(node, "alt") ?? "", node)
       else if (CODE_TAGS.has(name)) words.push("`")
@@ -55,7 +55,7 @@ export function blocksOfElements(
   function leave(node: Element): void {
     const name = node.tagName
     if (CODE_TAGS.has(name)) words.push("`")
-    if (!BLOCKS.has(name)) return
+    if (!BLOCK_TAGS.has(name)) return
     endParagraph()
     if (name === "ul" || name === "ol" || name === "menu") lists.pop()
     if (name === "li" || name === "dd" || name === "blockquote") indents.pop()
@@ -65,23 +65,23 @@ export function blocksOfElements(
     words.push(value.replace(/[ \t\n\f\r]+/g, " "))
     const location = node.sourceCodeLocation
     if (!location || !/[^ \t\n\f\r]/.test(value)) return
-    const linesBefore = countLines(/^[ \t\n\f\r]*/.exec(value)![0])
-    const linesAfter = countLines(value.slice(value.trimEnd().length))
+    const breaksBefore = countLineBreaks(/^[ \t\n\f\r]*/.exec(value)![0])
+    const breaksAfter = countLineBreaks(value.slice(value.trimEnd().length))
     const end = lineAt(location.endOffset)
     const firstLine = Math.min(
-      lineAt(location.startOffset) + linesBefore,
+      lineAt(location.startOffset) + breaksBefore,
       lineAt(Math.max(location.startOffset, location.endOffset - 1)),
     )
-    addLines({ first_line: firstLine, last_line: Math.max(firstLine, end - linesAfter) })
+    extendParagraph({ first_line: firstLine, last_line: Math.max(firstLine, end - breaksAfter) })
   }
 
   function addWord(word: string, node: Element): void {
     if (!word) return
     words.push(word)
-    addLines(linesOf(node))
+    extendParagraph(lineRangeOf(node))
   }
 
-  function linesOf(node: Element): Lines {
+  function lineRangeOf(node: Element): LineRange {
     const location = node.sourceCodeLocation ?? { startOffset: 0, endOffset: 0 }
     return {
       first_line: lineAt(location.startOffset),
@@ -89,10 +89,10 @@ export function blocksOfElements(
     }
   }
 
-  function addLines({ first_line, last_line }: Lines): void {
-    lines = {
-      first_line: Math.min(lines?.first_line ?? first_line, first_line),
-      last_line: Math.max(lines?.last_line ?? last_line, last_line),
+  function extendParagraph({ first_line, last_line }: LineRange): void {
+    paragraphRange = {
+      first_line: Math.min(paragraphRange?.first_line ?? first_line, first_line),
+      last_line: Math.max(paragraphRange?.last_line ?? last_line, last_line),
     }
   }
 
@@ -103,9 +103,9 @@ export function blocksOfElements(
       .replace(/ ?\n ?/g, "\n")
       .replace(/^`+ ?`+$/, "")
       .trim()
-    if (text && lines) add(text, lines)
+    if (text && paragraphRange) addBlock(text, paragraphRange)
     words = []
-    lines = undefined
+    paragraphRange = undefined
   }
 
   function addHeading(node: Element): void {
@@ -115,29 +115,29 @@ export function blocksOfElements(
     if (!text) return
     const level = Number(node.tagName[1])
     const heading: Heading = { text, level, anchor: anchorOf(node) }
-    blocks.push({ text: `${"#".repeat(level)} ${text}`, gap: "\n\n", ...linesOf(node), heading })
+    blocks.push({ text: `${"#".repeat(level)} ${text}`, gap: "\n\n", ...lineRangeOf(node), heading })
     lastWasIndented = false
   }
 
   function addCode(node: Element): void {
     const code = preformattedText(node)
     if (!code.trim()) return
-    const longest = Math.max(2, ...(code.match(/`{3,}/g)?.slice(0, 1_000) ?? []).map(({ length }) => length))
-    const fence = "`".repeat(Math.min(longest, 100) + 1)
-    add(`${fence}${languageOf(node)}\n${code}\n${fence}`, linesOf(node))
+    const longestFence = Math.max(2, ...(code.match(/`{3,}/g)?.slice(0, 1_000) ?? []).map(({ length }) => length))
+    const fence = "`".repeat(Math.min(longestFence, 100) + 1)
+    addBlock(`${fence}${languageOf(node)}\n${code}\n${fence}`, lineRangeOf(node))
   }
 
   function addTable(table: Element): void {
-    const rows: { cells: string[]; isHead: boolean; lineRange: Lines }[] = []
+    const rows: { cells: string[]; isHead: boolean; lineRange: LineRange }[] = []
     walkNodes(table.childNodes, {
       text: () => {},
       enter: (node) => {
         if (isSkippedElement(node, false)) return false
-        if (node.tagName === "tr") rows.push({ cells: [], isHead: false, lineRange: linesOf(node) })
+        if (node.tagName === "tr") rows.push({ cells: [], isHead: false, lineRange: lineRangeOf(node) })
         const isCell = node.tagName === "td" || node.tagName === "th"
         if (!isCell && node.tagName !== "caption") return true
         const text = inlineText(node, { code: true, skip: (inner) => isSkippedElement(inner, false) })
-        if (!isCell) add(text, linesOf(node))
+        if (!isCell) addBlock(text, lineRangeOf(node))
         rows.at(-1)?.cells.push(text)
         if (node.tagName === "th" && rows.length === 1) rows[0]!.isHead = true
         return false
@@ -146,11 +146,11 @@ export function blocksOfElements(
     })
     for (const [i, { cells, isHead, lineRange }] of rows.filter(({ cells }) => cells.some(Boolean)).entries()) {
       const rule = isHead ? `\n|${" --- |".repeat(cells.length)}` : ""
-      add(`| ${cells.join(" | ")} |${rule}`, lineRange, i > 0)
+      addBlock(`| ${cells.join(" | ")} |${rule}`, lineRange, i > 0)
     }
   }
 
-  function add(text: string, lineRange: Lines, isJoined = false): void {
+  function addBlock(text: string, lineRange: LineRange, isJoined = false): void {
     if (!text) return
     const visibleIndents = indents.slice(0, MAX_INDENTS)
     const indented = text.split("\n").map((line, i) => {
@@ -165,13 +165,13 @@ export function blocksOfElements(
 }
 
 type Location = { startOffset: number; endOffset: number } | null
-type Lines = { first_line: number; last_line: number }
-/** The prefixes of an indented element's lines. The first one, such as a list's marker, is used only once. */
+type LineRange = { first_line: number; last_line: number }
+/** The prefixes of an indented element's lines: `first`, such as a list marker, for its first line, and `rest` for all others. */
 type Indent = { first: string; rest: string; isUsed: boolean }
 
 const MAX_INDENTS = 8
 
-const BLOCKS = new Set(
+const BLOCK_TAGS = new Set(
   "address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody td tfoot th thead tr ul".split(
     " ",
   ),
@@ -184,8 +184,8 @@ const IGNORED_TAGS = new Set(
 const FRAME_TAGS = new Set(["header", "aside"])
 
 /**
- * True for an element whose text is not read. A header or aside inside the main content is part of it; outside, it belongs to
- * the site.
+ * Returns true for an element whose text is not read. If `isFullPage`, that includes headers and asides, because outside the main
+ * content they usually belong to the site.
  */
 export function isSkippedElement(node: Element, isFullPage: boolean): boolean {
   return (
@@ -196,7 +196,7 @@ export function isSkippedElement(node: Element, isFullPage: boolean): boolean {
   )
 }
 
-/** Finds tables that are used only for layout, which contain code, headings or other tables. */
+/** Finds tables that are used only for layout, which dex recognises by the code, headings or tables inside them. */
 function layoutTables(roots: Element[]): Set<Element> {
   const layout = new Set<Element>()
   const tables: Element[] = []
@@ -215,7 +215,7 @@ function layoutTables(roots: Element[]): Set<Element> {
   return layout
 }
 
-const countLines = (space: string): number => space.split("\n").length - 1
+const countLineBreaks = (space: string): number => space.split("\n").length - 1
 
 /** Returns the id of a heading, of an element inside it, or of the section that it opens. */
 function anchorOf(node: Element): string | undefined {

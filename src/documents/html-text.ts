@@ -31,7 +31,7 @@ export function inlineText(node: Element, options: { code?: boolean; skip?: (nod
     .trim()
 }
 
-/** Returns the text of a `pre` as a browser shows it: without line numbers, with a new line for each `br` and `div`. */
+/** Returns the text of a `pre` as a browser shows it, with a new line for each `br`, `div` and `p`. Omits line numbers. */
 export function preformattedText(node: Element): string {
   const parts: string[] = []
   const endLine = () => {

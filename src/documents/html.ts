@@ -6,7 +6,10 @@ import { headingText, lineFinder, titleOf, toSections } from "./sections.ts"
 
 type Adapter = typeof defaultTreeAdapter
 
-/** Cuts the main content of a page into sections at its headings. Navigation, scripts and hidden elements are ignored. */
+/**
+ * Cuts the main content of a page, or the whole body if none is marked, into sections at its headings. Navigation, scripts and
+ * hidden elements are ignored.
+ */
 export function parseHtml(text: string): ParsedDocument {
   const page = parse(text, { treeAdapter: boundedAdapter(), sourceCodeLocationInfo: true, scriptingEnabled: false })
   const content = findContent(page.childNodes)
@@ -18,17 +21,18 @@ export function parseHtml(text: string): ParsedDocument {
   return { title, sections: toSections(blocks), problems: [] }
 }
 
-const MAX_DEPTH = 512 // browsers use the same limit
+const MAX_DEPTH = 512 // browsers have the same limit
 const MAX_ELEMENTS = 300_000
 const MAX_SEARCH_STEPS = 50_000_000
 
 /**
  * Creates a tree adapter with limits. At each tag, the parser searches all elements that are still open and may reopen some, so
- * limits on their depth and number bound its time.
+ * limits on their depth and number bound its time. Content that is moved out of a table has its own limit, because each move
+ * searches the children of the table's parent.
  */
 function boundedAdapter(): Adapter {
   let depth = 0
-  let elements = 0
+  let elementCount = 0
   let steps = 0
   const countSearchSteps = (children: Child[], node: Child) => {
     if (children.at(-1) !== node) steps += children.length
@@ -43,7 +47,7 @@ function boundedAdapter(): Adapter {
       depth--
     },
     createElement: (name, namespace, attributes) => {
-      if (++elements > MAX_ELEMENTS) throw new Error(`it has more than ${MAX_ELEMENTS} elements`)
+      if (++elementCount > MAX_ELEMENTS) throw new Error(`it has more than ${MAX_ELEMENTS} elements`)
       return defaultTreeAdapter.createElement(name, namespace, attributes)
     },
     insertBefore: (parent, node, reference) => {
@@ -62,8 +66,8 @@ function boundedAdapter(): Adapter {
 }
 
 /**
- * Finds the main content: `main`, otherwise the element with that role, otherwise the articles. Also returns the body and the
- * title.
+ * Finds the main content: the first `main` element, otherwise the first element with the role `main`, otherwise all articles.
+ * Also returns the body and the title.
  */
 function findContent(nodes: Child[]): { main: Element[]; body: Element[]; title: Element | undefined } {
   const main: Element[] = []

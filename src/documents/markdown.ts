@@ -18,11 +18,13 @@ export function parseMarkdown(text: string, dialect?: MarkdownDialect): ParsedDo
   return { title: titleOf(headings, titleInMatter(metadata)), sections, problems: [] }
 }
 
-/** Returns the front matter: the lines from `---` (YAML) or `+++` (TOML) at the beginning to the closing one, both included. */
+/** Returns the lines of the front matter, including the two lines with `---` (YAML) or `+++` (TOML) that enclose it. */
 function frontMatter(lines: string[]): string[] {
   const fence = /^(---|\+\+\+)[ \t]*$/.exec(lines[0] ?? "")?.[1]
-  const end = fence ? lines.findIndex((line, i) => i > 0 && line.startsWith(fence) && isBlank(line.slice(3))) : -1
-  return lines.slice(0, end + 1)
+  const closingIndex = fence
+    ? lines.findIndex((line, i) => i > 0 && line.startsWith(fence) && isBlank(line.slice(3)))
+    : -1
+  return lines.slice(0, closingIndex + 1)
 }
 
 /** Parses a heading. `## Text {#anchor}` and `## Text {/* anchor *\/}` name their own anchor. */
@@ -39,7 +41,7 @@ function inlineText(source: string): string {
   return heading ? nodeText(heading) : source
 }
 
-/** Parses inline syntax without the transforms, which would look for bare links in every text. */
+/** Options for parsing inline syntax. They omit the transforms, which would look for bare links in every text. */
 const INLINE_SYNTAX = {
   extensions: [gfm()],
   mdastExtensions: gfmFromMarkdown().map(({ transforms: _, ...extension }): Tree => extension),
@@ -52,11 +54,11 @@ function nodeText(node: Node): string {
   const words: string[] = []
   const queue: unknown[] = [node]
   while (queue.length > 0) {
-    const next = queue.pop() as { type: string; value?: string; alt?: string; children?: unknown[] }
-    if (next.type === "text" || next.type === "inlineCode") words.push(next.value ?? "")
-    else if (next.type === "break") words.push(" ")
-    else if (next.alt) words.push(next.alt)
-    for (let i = (next.children?.length ?? 0) - 1; i >= 0; i--) queue.push(next.children![i])
+    const nextNode = queue.pop() as { type: string; value?: string; alt?: string; children?: unknown[] }
+    if (nextNode.type === "text" || nextNode.type === "inlineCode") words.push(nextNode.value ?? "")
+    else if (nextNode.type === "break") words.push(" ")
+    else if (nextNode.alt) words.push(nextNode.alt)
+    for (let i = (nextNode.children?.length ?? 0) - 1; i >= 0; i--) queue.push(nextNode.children![i])
   }
   return words.join("")
 }
@@ -77,42 +79,42 @@ function titleInMatter(lines: string[]): string {
 type Syntax = ReturnType<typeof gfm>
 type BlockStart = { line: number; heading?: { level: number; source: string } }
 
-/** The MDX extensions. They are created for each document, because its scripts have a budget. */
+/** The MDX extensions. They are created anew for each document, because they count the characters of its scripts. */
 type MarkdownDialect = Syntax
 
 /**
  * Returns the lines on which the document's own blocks begin, in order, with the headings among them. The items of a list are
- * blocks, and so is the content between the tags of a component.
- * Whenever a list closes, the parser copies everything that it has read, so its time grows with the square of the text. For
- * this reason, it reads one window of the text at a time. The last block in a window may continue after the window, so the next
- * window begins with an earlier block, at a line that parses the same in any window.
+ * blocks, and so is the content between the tags of a component. Whenever a list closes, the parser copies everything that it has
+ * read, so its time grows with the square of the text. For this reason, this function parses one window of the text at a time.
+ * The last block in a window may continue after the window, so the next window begins with an earlier block, at a line that
+ * parses the same in any window.
  */
 export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowChars = 8_000): BlockStart[] {
   refuseDeepNesting(lines)
   const syntax = [BLOCKS_ONLY, GFM_BLOCKS, ...(dialect ? [blocksOnly(dialect)] : [])]
   const starts: BlockStart[] = []
-  let work = 0
+  let workSpent = 0
   let windowSize = windowChars
   for (let windowStart = 0; windowStart < lines.length; ) {
     const end = windowEnd(lines, windowStart, windowSize)
     const isLast = end === lines.length
     const parsed = startsIn(lines.slice(windowStart, end).join("\n"), syntax, isLast)
-    const next = isLast
+    const nextStart = isLast
       ? undefined
       : parsed?.starts.findLast(
           ({ line, isFree }) => line > 1 && (isFree || lines[windowStart + line - 2]!.trim() === ""),
         )
-    if (parsed && (isLast || next || parsed.starts.length === 0)) {
-      const endLine = next?.line ?? Number.POSITIVE_INFINITY
+    if (parsed && (isLast || nextStart || parsed.starts.length === 0)) {
+      const endLine = nextStart?.line ?? Number.POSITIVE_INFINITY
       for (const { line, heading } of parsed.starts)
         if (line < endLine) starts.push({ line: windowStart + line, heading })
-      windowStart = next ? windowStart + next.line - 1 : end
+      windowStart = nextStart ? windowStart + nextStart.line - 1 : end
       windowSize = windowChars
       continue
     }
     windowSize *= 2
-    if (parsed?.isContainer) work += windowSize ** 2
-    if (work > MAX_WORK) throw new Error("it contains a list or quote that takes too long to parse")
+    if (parsed?.isContainer) workSpent += windowSize ** 2
+    if (workSpent > MAX_WORK) throw new Error("it contains a list or quote that takes too long to parse")
   }
   return starts
 }
@@ -151,7 +153,7 @@ function blocksOnly({ document, flow, disable }: Syntax): Syntax {
 }
 
 /**
- * Returns the line at which a window ends. A line counts as at least 16 characters, because in a quotation even short lines
+ * Returns the index of the line after a window. A line counts as at least 16 characters, because in a quotation even short lines
  * take time if there are many of them.
  */
 function windowEnd(lines: string[], from: number, size: number): number {
@@ -161,8 +163,8 @@ function windowEnd(lines: string[], from: number, size: number): number {
 }
 
 /**
- * `isFree` is true if no open block can absorb the line as its continuation. Other lines, such as the start of a list that
- * begins with 2, can be absorbed unless a blank line precedes them.
+ * `isFree` is true if the line cannot continue a block that is still open. Other lines, such as the start of a list that begins
+ * with 2, continue such a block unless a blank line precedes them.
  */
 type Start = BlockStart & { isFree: boolean }
 type ParsedWindow = { starts: Start[]; isContainer: boolean }

@@ -23,13 +23,13 @@ export function parseMdx(text: string): ParsedDocument {
 const MAX_SCRIPT_CHARS = 2_000_000
 
 /**
- * Creates a parser for scripts with a limit. The MDX grammar tries to parse a script again at every blank line and brace at
- * which it may end, and the limit applies to all attempts in a document together.
+ * Creates a script parser that refuses to read more than MAX_SCRIPT_CHARS. At every blank line and brace at which a script may
+ * end, the MDX grammar tries to parse the script again, so the limit applies to all attempts in a document together.
  */
 function boundedAcorn(): NonNullable<NonNullable<Parameters<typeof mdxjs>[0]>["acorn"]> {
   const parser = Parser.extend(jsx())
   let chars = 0
-  const spend = (source: string) => {
+  const spendBudget = (source: string) => {
     chars += source.length
     // The grammar reads the position of an error from `pos`.
     if (chars > MAX_SCRIPT_CHARS)
@@ -37,11 +37,11 @@ function boundedAcorn(): NonNullable<NonNullable<Parameters<typeof mdxjs>[0]>["a
   }
   return {
     parse: (source, options) => {
-      spend(source)
+      spendBudget(source)
       return parser.parse(source, options)
     },
     parseExpressionAt: (source, position, options) => {
-      spend(source)
+      spendBudget(source)
       return parser.parseExpressionAt(source, position, options)
     },
   }

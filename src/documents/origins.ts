@@ -6,8 +6,8 @@ import { readText } from "../core/read-file.ts"
 import { formatOf } from "./document.ts"
 
 /**
- * A source of documents. `only` is set if it consists of a single file in `root`. `name` contains only characters that are
- * valid in a ref: letters, digits, `.`, `_` and `-`.
+ * A source of documents. If it consists of a single file in `root`, `only` is that file's name. `name` contains only characters
+ * that are valid in a ref: letters, digits, `.`, `_` and `-`.
  */
 export type CollectionOrigin = {
   kind: "folder" | "file" | "git" | "npm"
@@ -29,7 +29,7 @@ type Options = {
   cacheDir: string
   /** Copies a repository and returns its version. */
   copyRepository: CopyRepository
-  /** True to fetch the newest commit. Otherwise, an existing copy is used as it is. */
+  /** True to fetch the newest commit. Otherwise, dex uses an existing copy without updating it. */
   update?: boolean
   timeoutMs?: number
   signal?: AbortSignal
@@ -59,10 +59,10 @@ export async function resolveOrigin(spec: string, options: Options): Promise<Col
 }
 
 async function npmOrigin(requestedName: string, cwd: string): Promise<CollectionOrigin> {
-  const part = "[a-zA-Z0-9_~-][a-zA-Z0-9._~-]*"
-  const name = new RegExp(`^(?:@${part}/)?${part}$`).exec(requestedName)?.[0]
+  const namePattern = "[a-zA-Z0-9_~-][a-zA-Z0-9._~-]*"
+  const name = new RegExp(`^(?:@${namePattern}/)?${namePattern}$`).exec(requestedName)?.[0]
   if (name === undefined || name === "node_modules" || requestedName.length > 214) {
-    const hint = "Write npm:react or npm:@scope/name; the version is the one that is installed."
+    const hint = "Write npm:react or npm:@scope/name. dex uses the installed version."
     throw new DexError("bad_package", `"${requestedName}" is not the name of a package. ${hint}`)
   }
   for (let folder = resolve(cwd); ; folder = dirname(folder)) {
@@ -78,13 +78,13 @@ async function npmOrigin(requestedName: string, cwd: string): Promise<Collection
   throw new DexError("not_installed", message)
 }
 
-const MAX_BYTES = 4 << 20
+const MAX_MANIFEST_BYTES = 4 << 20
 
 function manifestIn(root: string): string | undefined {
   try {
-    return readText(join(root, "package.json"), MAX_BYTES)
+    return readText(join(root, "package.json"), MAX_MANIFEST_BYTES)
   } catch {
-    return undefined // no package, or not readable
+    return undefined // there is no package here, or its manifest cannot be read
   }
 }
 
@@ -98,8 +98,8 @@ function versionIn(manifest: string): string | undefined {
 }
 
 /**
- * Returns the address of a git repository, or undefined if this is a path. Throws for addresses for which git would run
- * commands or send secrets.
+ * Returns the address of a git repository, or undefined if `spec` is a path. Throws if git would run a command for the address,
+ * or if the address contains a secret.
  */
 function gitUrl(spec: string): string | undefined {
   if (/^[\w.-]+@[\w][\w.-]*:(?!\/\/)[^\0\s:][^\0\s]*$/.test(spec) && !spec.startsWith("-")) return spec
@@ -112,7 +112,7 @@ function gitUrl(spec: string): string | undefined {
   if (!url || url.hostname.startsWith("-") || (url.protocol !== "file:" && !url.hostname))
     throw new DexError("bad_address", `"${spec.slice(0, 200)}" is not an address. dex clones ${supported}.`)
   if (url.password || (url.protocol === "https:" && url.username)) {
-    const hint = "Use ssh, or let git's credential helper keep it: dex would store it in plain text."
+    const hint = "Remove it and use ssh or git's credential helper: dex would store it in plain text."
     throw new DexError("secret_in_address", `The address contains a password or token. ${hint}`)
   }
   return spec

@@ -43,22 +43,22 @@ export function toSections(blocks: DocumentBlock[], maxChars = MAX_SECTION_CHARS
   let part = 0
   let blocksInPart = 0
   for (const block of blocks) {
-    const last = sections.at(-1)
+    const lastSection = sections.at(-1)
     if (block.heading) {
       const { level } = block.heading
       path = [...path.filter((above) => above.level < level), block.heading]
       anchor = uniqueAnchor(block.heading.anchor || slugOf(block.heading.text))
       part = 1
-    } else if (!last) {
+    } else if (!lastSection) {
       anchor = uniqueAnchor("")
       part = 1
     } else if (
-      isHeadingOnly(last, blocksInPart) ||
-      last.text.length + block.gap.length + block.text.length <= maxChars
+      isHeadingOnly(lastSection, blocksInPart) ||
+      lastSection.text.length + block.gap.length + block.text.length <= maxChars
     ) {
-      last.text += block.gap + block.text
-      last.first_line = Math.min(last.first_line, block.first_line)
-      last.last_line = Math.max(last.last_line, block.last_line)
+      lastSection.text += block.gap + block.text
+      lastSection.first_line = Math.min(lastSection.first_line, block.first_line)
+      lastSection.last_line = Math.max(lastSection.last_line, block.last_line)
       blocksInPart++
       continue
     } else part++
@@ -141,7 +141,7 @@ export function splitLines(text: string): string[] {
 
 export const isBlank = (line: string): boolean => /^[ \t]*$/.test(line)
 
-/** Returns a function that maps the offset of a character to the number of its line. The line always exists in the file. */
+/** Returns a function that maps the offset of a character to the number of its line, counted from 1. */
 export function lineFinder(text: string): (offset: number) => number {
   const starts = [0]
   for (const end of text.matchAll(/\r\n|\n|\r/g)) starts.push(end.index + end[0].length)

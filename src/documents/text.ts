@@ -13,12 +13,12 @@ export function parseText(lines: string[]): ParsedDocument {
   for (let line = firstTextLine(lines) ?? Number.POSITIVE_INFINITY; line <= lines.length; line++) {
     const text = lines[line - 1]!
     const isAfterBlank = line === 1 || isBlank(lines[line - 2]!)
-    const title = isAfterBlank ? underlinedAt(lines, line) : undefined
+    const title = isAfterBlank ? underlinedTitleAt(lines, line) : undefined
     if (title) {
       if (!styles.includes(title.style)) styles.push(title.style)
       const level = Math.min(styles.indexOf(title.style) + 1, 6)
       starts.push({ line, heading: { text: headingText(title.text), level } })
-      line += title.lines - 1
+      line += title.lineCount - 1
       chars = 0
       continue
     }
@@ -34,10 +34,13 @@ export function parseText(lines: string[]): ParsedDocument {
 }
 
 /**
- * Finds a title as in reStructuredText: a line with a row of one repeated character below it that is at least as long, and
- * possibly the same row above it.
+ * Finds a title in the style of reStructuredText: a line above a row of one repeated character that is at least as long. The same
+ * row may also precede the line.
  */
-function underlinedAt(lines: string[], line: number): { text: string; style: string; lines: number } | undefined {
+function underlinedTitleAt(
+  lines: string[],
+  line: number,
+): { text: string; style: string; lineCount: number } | undefined {
   const overline = lineOfOneCharacter(lines[line - 1]!)
   const text = lines[line - 1 + (overline ? 1 : 0)] ?? ""
   const underline = lineOfOneCharacter(lines[line + (overline ? 1 : 0)] ?? "")
@@ -50,7 +53,7 @@ function underlinedAt(lines: string[], line: number): { text: string; style: str
   )
     return undefined
   if (underline.length < text.trim().length) return undefined
-  return { text: text.trim(), style: `${overline ? "over" : ""}${underline[0]}`, lines: overline ? 3 : 2 }
+  return { text: text.trim(), style: `${overline ? "over" : ""}${underline[0]}`, lineCount: overline ? 3 : 2 }
 }
 
 function lineOfOneCharacter(line: string): string | undefined {

@@ -6,7 +6,7 @@ import { subprocessFile } from "../subprocess/link.ts"
 import { startDetached } from "../subprocess/process.ts"
 import type { EmbedRole } from "./embedder.ts"
 import type { LocalPackage } from "./local-package.ts"
-import { helperPlace } from "./local-package.ts"
+import { helperPaths } from "./local-package.ts"
 
 /** A request, sent as one line of JSON. Without texts, it requests the id and the memory use of the process. */
 export type HelperRequest = { texts?: string[] }
@@ -17,11 +17,12 @@ export type Helper = { dexDir: string; local: LocalPackage; role: EmbedRole }
 
 const RETRY_MS = 50
 const START_TIMEOUT_MS = 30_000
+const REINSTALL_HINT = "Install the model again: dex config set embed.provider local"
 
 /**
- * Gets the vectors of texts from the process that has loaded the model. Starts it if it is not running. For documents, this
- * function waits until the process answers. For a search, it throws immediately, so that the search continues without vectors;
- * the next search will find the process running.
+ * Gets the vectors of texts from the process that has loaded the model, and starts that process if it is not running. For
+ * documents, this function waits until the process answers. For a search, it throws immediately, so that the search continues
+ * without vectors; the next search will find the process running.
  */
 export async function askHelper(helper: Helper, texts: string[], signal?: AbortSignal): Promise<Float32Array[]> {
   const answer = (await sendRequest(helper, { texts }, signal)) ?? (await startAndSend(helper, texts, signal))
@@ -46,7 +47,7 @@ async function startAndSend(helper: Helper, texts: string[], signal?: AbortSigna
   if (helper.role === "query")
     throw new DexError(
       "embed_starting",
-      "The local model is being loaded, so this search used words only. The next one will use it.",
+      "The local model is being loaded, so this search used words only. The next search will use it.",
     )
   const deadline = Date.now() + START_TIMEOUT_MS
   while (Date.now() < deadline) {
@@ -58,7 +59,7 @@ async function startAndSend(helper: Helper, texts: string[], signal?: AbortSigna
   const reason = helperStart.failure ?? `it did not answer within ${START_TIMEOUT_MS / 1000} seconds`
   throw new DexError(
     "embed_unreachable",
-    `The process for the local model could not be started: ${reason}. Install the model again: dex config set embed.provider local`,
+    `The process for the local model could not be started: ${reason}. ${REINSTALL_HINT}`,
   )
 }
 
@@ -68,7 +69,7 @@ function sendRequest(
   request: HelperRequest,
   signal?: AbortSignal,
 ): Promise<HelperAnswer | undefined> {
-  const { socket } = helperPlace(dexDir, local, role)
+  const { socket } = helperPaths(dexDir, local, role)
   return new Promise((resolve, reject) => {
     const stoppedError = () => new DexError("embed_stopped", "Embedding was stopped.")
     if (signal?.aborted) return reject(stoppedError())
@@ -118,5 +119,8 @@ function readVector(text: string, dims: number): Float32Array {
 }
 
 function wrongVectorError(): DexError {
-  return new DexError("embed_wrong_answer", "The local model returned something that is not a vector of the right size")
+  return new DexError(
+    "embed_wrong_answer",
+    `The local model returned something that is not a vector of the right size. ${REINSTALL_HINT}`,
+  )
 }

@@ -5,7 +5,7 @@ import { DexError } from "../core/error.ts"
 import { readBytes } from "../core/read-file.ts"
 import { LOCAL_FILES } from "./local-files.ts"
 
-type FileSums = Readonly<Record<string, string>>
+type FileChecksums = Readonly<Record<string, string>>
 
 /**
  * The key under which tests store the checksums of their own package. Only code that already runs in this process can do so; no
@@ -14,7 +14,7 @@ type FileSums = Readonly<Record<string, string>>
 const TEST_CHECKSUMS = Symbol.for("dexctx.localModelFiles")
 
 const MAX_BYTES = 256 << 20
-/** Files that are never run. They may be in the package although they have no checksum. */
+/** Files that are never run, so the package may contain them although dex has no checksum for them. */
 const NOT_RUN = new Set(["README.md", "NOTICE", "LICENSE"])
 
 /**
@@ -23,24 +23,24 @@ const NOT_RUN = new Set(["README.md", "NOTICE", "LICENSE"])
  */
 export function checkLocalFiles(entry: string): void {
   const folder = dirname(dirname(entry))
-  const testSums = (globalThis as { [TEST_CHECKSUMS]?: FileSums[] })[TEST_CHECKSUMS] ?? []
+  const testChecksums = (globalThis as { [TEST_CHECKSUMS]?: FileChecksums[] })[TEST_CHECKSUMS] ?? []
   const reason = mismatchIn(folder, LOCAL_FILES)
-  if (reason === undefined || testSums.some((sums) => mismatchIn(folder, sums) === undefined)) return
+  if (reason === undefined || testChecksums.some((checksums) => mismatchIn(folder, checksums) === undefined)) return
   throw new DexError(
     "embed_package",
     `The local model's package is not the one that was published: ${reason}. It was not used. Install it again: dex config set embed.provider local`,
   )
 }
 
-function mismatchIn(folder: string, sums: FileSums): string | undefined {
+function mismatchIn(folder: string, checksums: FileChecksums): string | undefined {
   const names = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => !entry.isDirectory())
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join("/"))
-  const extra = names.find((name) => !Object.hasOwn(sums, name) && !NOT_RUN.has(name))
-  if (extra !== undefined) return `it has an additional file, ${extra}`
-  for (const [name, sum] of Object.entries(sums)) {
+  const extraFile = names.find((name) => !Object.hasOwn(checksums, name) && !NOT_RUN.has(name))
+  if (extraFile !== undefined) return `it has an additional file, ${extraFile}`
+  for (const [name, checksum] of Object.entries(checksums)) {
     if (!names.includes(name)) return `${name} is missing`
-    if (hash("sha512", readBytes(join(folder, name), MAX_BYTES), "base64") !== sum)
+    if (hash("sha512", readBytes(join(folder, name), MAX_BYTES), "base64") !== checksum)
       return `the SHA-512 of ${name} is wrong`
   }
   return undefined

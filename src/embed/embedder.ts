@@ -1,6 +1,6 @@
 export type EmbedRole = "query" | "document"
 
-/** Turns text into vectors. Each id is a separate vector space: vectors of different ids are never compared. */
+/** Turns text into vectors. Vectors from embedders with different ids are never compared. */
 export type Embedder = {
   /** The id has the form `provider:model@revision:dims:prompts`. It is stored with every vector. */
   readonly id: string
@@ -10,7 +10,10 @@ export type Embedder = {
   readonly normalized: boolean
   /** Returns one vector for each text, in the same order. Throws a DexError if any of the texts fails. */
   embed(texts: string[], options: { role: EmbedRole; signal?: AbortSignal }): Promise<Float32Array[]>
-  /** Embeds the golden text. `golden` is its stored earlier vector; if the new one differs, the model has changed. */
+  /**
+   * Embeds the golden text. `golden` is the vector that was stored for it earlier; if the new one differs, the model has
+   * changed.
+   */
   probe(golden?: Float32Array, signal?: AbortSignal): Promise<EmbedderProbe>
   dispose?(): Promise<void>
 }
@@ -36,7 +39,7 @@ export type EmbedSettings = {
 }
 
 /**
- * A text with words, code and another script, which is enough to distinguish two models or two revisions of a model. Never
+ * A text with English words, code and Japanese, which is enough to distinguish two models or two revisions of a model. Never
  * change it.
  */
 export const GOLDEN_TEXT = "The refresh token is rotated twice: const next = await rotate(token) // 更新された"

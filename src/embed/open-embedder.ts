@@ -1,7 +1,7 @@
 import { DexError, isDexError } from "../core/error.ts"
 import { type Embedder, type EmbedRole, type EmbedSettings, GOLDEN_TEXT } from "./embedder.ts"
 import { localPackage } from "./local-package.ts"
-import { askServer, wrongAnswerFromEmbedder } from "./post.ts"
+import { askServer, wrongServerAnswer } from "./post.ts"
 import { probeEmbedder } from "./probe.ts"
 
 /** Returns the address to which text is sent, or undefined if text stays on this machine. */
@@ -60,7 +60,7 @@ export function matchingStoredId(
   }
   if (provider === "none" || !model) return undefined
   const { prompts } = familyOf(model)
-  return storedIds.findLast((id) => hasDims(readId(id, `${provider}:${model}@`, prompts), dims))
+  return storedIds.findLast((id) => matchesDims(readId(id, `${provider}:${model}@`, prompts), dims))
 }
 
 type StoredVersion = { revision: string; dims: number }
@@ -71,7 +71,7 @@ function readId(id: string, idPrefix: string, prompts: string): StoredVersion | 
   return storedPrompts === prompts ? { revision: revision!, dims: Number(dims) } : undefined
 }
 
-function hasDims(version: StoredVersion | undefined, dims: number | undefined): boolean {
+function matchesDims(version: StoredVersion | undefined, dims: number | undefined): boolean {
   return version !== undefined && (dims === undefined || version.dims === dims)
 }
 
@@ -126,11 +126,11 @@ async function ollamaRevision(
     })
     const models = (answer as { models?: unknown } | null)?.models
     if (!Array.isArray(models)) return undefined
-    const installed = (models as { name?: unknown; digest?: unknown }[]).find(
-      (one) => one?.name === model || one?.name === `${model}:latest`,
+    const installedModel = (models as { name?: unknown; digest?: unknown }[]).find(
+      (entry) => entry?.name === model || entry?.name === `${model}:latest`,
     )
-    return typeof installed?.digest === "string"
-      ? installed.digest.replace(/^sha256:|[^0-9a-f]/g, "").slice(0, 12)
+    return typeof installedModel?.digest === "string"
+      ? installedModel.digest.replace(/^sha256:|[^0-9a-f]/g, "").slice(0, 12)
       : undefined
   } catch (error) {
     // An older server, or one with only a part of Ollama's API, does not report revisions.
@@ -151,8 +151,8 @@ type RemoteSettings = { wire: Wire; id: string; dims: number; family: Family; ap
 
 /** The number of texts per request. Servers on a laptop can handle 32 at once; more is hardly faster. */
 const BATCH_SIZE = 32
-/** The minimum length of a text that is halved if the server reports that it is too long, in characters. */
-const MIN_LENGTH = 64
+/** The minimum length, in characters, of a text that is halved if the server reports that it is too long. */
+const MIN_HALVED_CHARS = 64
 
 function remoteEmbedder({ wire, id, dims, family, apiKey }: RemoteSettings): Embedder {
   const requestVectors = (texts: string[], signal?: AbortSignal) => fetchVectors(wire, texts, { dims, apiKey, signal })
@@ -188,14 +188,14 @@ async function fetchVectors(
   try {
     const answer = await askServer({ url: wire.url, body: wire.body(texts), ...options })
     const vectors = wire.vectors(answer)
-    if (!vectors) throw wrongAnswerFromEmbedder(wire, "answered in an unexpected format")
+    if (!vectors) throw wrongServerAnswer(wire, "answered in an unexpected format")
     if (vectors.length !== texts.length)
-      throw wrongAnswerFromEmbedder(wire, `sent ${vectors.length} vectors for ${texts.length} texts`)
+      throw wrongServerAnswer(wire, `sent ${vectors.length} vectors for ${texts.length} texts`)
     return vectors.map((vector) => readVector(wire, vector, dims))
   } catch (error) {
     if (!isDexError(error) || error.code !== "embed_too_long") throw error
     const [text] = texts
-    if (texts.length === 1 && text!.length < MIN_LENGTH) throw error
+    if (texts.length === 1 && text!.length < MIN_HALVED_CHARS) throw error
     const retry = (part: string[]) => fetchVectors(wire, part, { dims, ...options })
     if (texts.length === 1) return retry([text!.slice(0, text!.length / 2).toWellFormed()])
     const half = Math.ceil(texts.length / 2)
@@ -203,26 +203,25 @@ async function fetchVectors(
   }
 }
 
+/** Checks a vector that a server sent, and scales it to length 1. */
 function readVector(wire: Wire, value: unknown, dims: number | undefined): Float32Array {
-  if (!Array.isArray(value) || value.length === 0)
-    throw wrongAnswerFromEmbedder(wire, "sent something that is not a vector")
+  if (!Array.isArray(value) || value.length === 0) throw wrongServerAnswer(wire, "sent something that is not a vector")
   if (dims !== undefined && value.length !== dims)
-    throw wrongAnswerFromEmbedder(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
+    throw wrongServerAnswer(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
   let sumOfSquares = 0
   for (const number of value as unknown[]) {
-    if (typeof number !== "number")
-      throw wrongAnswerFromEmbedder(wire, "sent a vector with an element that is not a number")
+    if (typeof number !== "number") throw wrongServerAnswer(wire, "sent a vector with an element that is not a number")
     sumOfSquares += number * number
   }
   if (!(sumOfSquares > 0 && sumOfSquares < Number.POSITIVE_INFINITY))
-    throw wrongAnswerFromEmbedder(wire, "sent a vector of zeros, or of numbers that are too large")
+    throw wrongServerAnswer(wire, "sent a vector of zeros, or of numbers that are too large")
   const length = Math.sqrt(sumOfSquares)
   return Float32Array.from(value as number[], (number) => number / length)
 }
 
-/** A family of models: the prompts with which they were trained, and the length of text that they read. */
+/** The properties of a family of models: the prefixes with which they were trained, and the length of text that they read. */
 type Family = {
-  /** Part of the embedder's id. Increase it when the prompts change. */
+  /** The version of `prefixes`, which is part of the embedder's id. Change it whenever the prefixes change. */
   prompts: string
   prefixes: Record<EmbedRole, string>
   maxTokens: number
@@ -230,51 +229,90 @@ type Family = {
   canShorten: boolean
 }
 
-const DEFAULT: Family = { prompts: "p0", prefixes: { query: "", document: "" }, maxTokens: 2048, canShorten: false }
+const DEFAULT_FAMILY: Family = {
+  prompts: "p0",
+  prefixes: { query: "", document: "" },
+  maxTokens: 2048,
+  canShorten: false,
+}
 
-const SENTENCE = { query: "Represent this sentence for searching relevant passages: ", document: "" }
-const PASSAGE = { query: "query: ", document: "passage: " }
+const SENTENCE_PREFIXES = { query: "Represent this sentence for searching relevant passages: ", document: "" }
+const PASSAGE_PREFIXES = { query: "query: ", document: "passage: " }
 
-/** The families, found by the model's name. The first match counts. */
+/** Maps patterns of model names to families. The first match applies. */
 const FAMILIES: [RegExp, Partial<Family>][] = [
   [/text-embedding-3/, { maxTokens: 8191, canShorten: true }],
   [/text-embedding-ada/, { maxTokens: 8191 }],
   [/nomic-embed-text/, { prompts: "p1", prefixes: { query: "search_query: ", document: "search_document: " } }],
   [/arctic-embed(2|-[ml]-v2)/, { prompts: "p1", prefixes: { query: "query: ", document: "" }, maxTokens: 8192 }],
-  [/arctic-embed|mxbai-embed/, { prompts: "p1", prefixes: SENTENCE, maxTokens: 512 }],
+  [/arctic-embed|mxbai-embed/, { prompts: "p1", prefixes: SENTENCE_PREFIXES, maxTokens: 512 }],
   [/bge-m3/, { maxTokens: 8192 }],
-  [/bge-(small|base|large)-en/, { prompts: "p1", prefixes: SENTENCE, maxTokens: 512 }],
-  [/\be5-(small|base|large)(?!.*instruct)/, { prompts: "p1", prefixes: PASSAGE, maxTokens: 512 }],
+  [/bge-(small|base|large)-en/, { prompts: "p1", prefixes: SENTENCE_PREFIXES, maxTokens: 512 }],
+  [/\be5-(small|base|large)(?!.*instruct)/, { prompts: "p1", prefixes: PASSAGE_PREFIXES, maxTokens: 512 }],
   [/minilm|gte-(small|base|large)/, { maxTokens: 512 }],
 ]
 
 export function familyOf(model: string): Family {
   const family = FAMILIES.find(([name]) => name.test(model.toLowerCase()))?.[1]
-  return { ...DEFAULT, ...family }
+  return { ...DEFAULT_FAMILY, ...family }
 }
 
 /**
  * The approximate maximum number of tokens per ASCII character: dense code has 2.5 characters per token. Other characters
  * count as one token, or as two outside Unicode's Basic Multilingual Plane.
  */
-const ASCII_TOKENS = 0.4
+const TOKENS_PER_ASCII_CHAR = 0.4
 
-/** Returns the input for the model: the prompt, and as much of the text as certainly fits. */
+/** Returns the input for the model: the prefix, and as much of the text as certainly fits. */
 function prepareText(text: string, role: EmbedRole, family: Family): string {
   const prefix = family.prefixes[role]
   return (
-    prefix + cut(text.toWellFormed().trim() || "(empty)", family.maxTokens - Math.ceil(prefix.length * ASCII_TOKENS))
+    prefix +
+    cutToTokens(
+      text.toWellFormed().trim() || "(empty)",
+      family.maxTokens - Math.ceil(prefix.length * TOKENS_PER_ASCII_CHAR),
+    )
   )
 }
 
-function cut(text: string, maxTokens: number): string {
+function cutToTokens(text: string, maxTokens: number): string {
   if (text.length <= maxTokens) return text
   let tokens = 0
   let end = 0
   for (const character of text) {
-    tokens += character.charCodeAt(0) < 128 ? ASCII_TOKENS : character.length
+    tokens += character.charCodeAt(0) < 128 ? TOKENS_PER_ASCII_CHAR : character.length
     if (tokens > maxTokens) return text.slice(0, end)
     end += character.length
   }
   return text
+}
+
+type EmbeddedQuery = { vector: Float32Array; ms: number } | { degraded: string; ms: number }
+
+/**
+ * Returns the vector of a query, or the reason why there is none within the time limit. Never rejects: without a vector, a
+ * search continues and reports the reason.
+ */
+export async function embedQuery(embedder: Embedder, query: string, timeoutMs: number): Promise<EmbeddedQuery> {
+  const startedAt = performance.now()
+  const elapsedMs = () => Math.round(performance.now() - startedAt)
+  const lateReason = embedder.id.startsWith("local:")
+    ? `the local model did not answer within ${timeoutMs} ms: it is being loaded, or this machine is busy.`
+    : `the embedding server did not answer within ${timeoutMs} ms (embed.timeout_ms)`
+  const abort = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  const timeLimit = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), timeoutMs)
+  })
+  try {
+    const answer = embedder.embed([query], { role: "query", signal: abort.signal })
+    answer.catch(() => {}) // ignore an error after the time limit
+    const outcome = await Promise.race([answer, timeLimit])
+    return outcome === "late" ? { degraded: lateReason, ms: elapsedMs() } : { vector: outcome[0]!, ms: elapsedMs() }
+  } catch (error) {
+    return { degraded: isDexError(error) ? error.message : String(error), ms: elapsedMs() }
+  } finally {
+    clearTimeout(timer)
+    abort.abort()
+  }
 }

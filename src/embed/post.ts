@@ -8,7 +8,7 @@ export type ModelServerRequest = {
   apiKey?: string
   signal?: AbortSignal
   timeoutMs?: number
-  /** The settings that contain this server's address, for error messages about what to check. Default: the embedder's. */
+  /** The kind of server, so that an error message can name the settings to check. Default: `embed`. */
   purpose?: "embed" | "rerank"
 }
 
@@ -18,7 +18,7 @@ const MAX_RETRY_MS = 30_000
 /** Matches errors about a text that is too long, as OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference word them. */
 const TOO_LONG =
   /too (long|large)|(exceed|maximum|less than|limit).{0,60}(tokens|length|context)|(tokens|length|context).{0,60}(exceed|maximum|limit)/i
-/** The maximum size of an answer, in bytes. 32 vectors of 4,096 numbers have 3 MB. */
+/** The maximum size of an answer, in bytes. 32 vectors of 4,096 numbers take 3 MB. */
 const MAX_BYTES = 64 << 20
 
 /**
@@ -46,24 +46,24 @@ export async function askServer(request: ModelServerRequest): Promise<unknown> {
 function sendOnce({ url, body, apiKey }: ModelServerRequest, signal: AbortSignal): Promise<NetReply> {
   const content = body && JSON.stringify(body)
   const headers = { accept: "application/json", ...(content && { "content-type": "application/json" }) }
-  return send({ url, headers, key: apiKey, body: content, mostBytes: MAX_BYTES, signal })
+  return send({ url, headers, key: apiKey, body: content, maxBytes: MAX_BYTES, signal })
 }
 
 function parse(text: string, request: ModelServerRequest): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw wrongAnswerFromEmbedder(request, "did not answer in JSON")
+    throw wrongServerAnswer(request, "did not answer in JSON")
   }
 }
 
-export function wrongAnswerFromEmbedder(
+export function wrongServerAnswer(
   { url, purpose = "embed" }: Pick<ModelServerRequest, "url" | "purpose">,
   problem: string,
 ): DexError {
   return new DexError(
     "embed_wrong_answer",
-    `${placeOf(url)} ${problem}. Check ${ADDRESS_SETTING[purpose]} and ${purpose}.model (\`dex config list\`).`,
+    `${serverName(url)} ${problem}. Check ${ADDRESS_SETTING[purpose]} and ${purpose}.model (\`dex config list\`).`,
   )
 }
 
@@ -72,24 +72,24 @@ function refusalError({ url, apiKey, purpose = "embed" }: ModelServerRequest, st
   if (status === 401 || status === 403)
     return new DexError(
       "embed_refused",
-      `${placeOf(url)} refused the key (${status}${message}). \`dex config list\` says where dex looked for one.`,
+      `${serverName(url)} refused the key (${status}${message}). \`dex config list\` shows where dex looked for a key.`,
     )
   if (status !== 429 && TOO_LONG.test(text))
-    return new DexError("embed_too_long", `${placeOf(url)} says that a text is too long (${status}${message}).`)
+    return new DexError("embed_too_long", `${serverName(url)} says that a text is too long (${status}${message}).`)
   if (status === 404)
     return new DexError(
       "embed_failed",
-      `${placeOf(url)} has no such address or model (404${message}). Check ${ADDRESS_SETTING[purpose]} and ${purpose}.model.`,
+      `${serverName(url)} has no such address or model (404${message}). Check ${ADDRESS_SETTING[purpose]} and ${purpose}.model.`,
     )
   if (status < 400)
     return new DexError(
       "embed_failed",
-      `${placeOf(url)} redirects to another address (${status}). Set ${ADDRESS_SETTING[purpose]} to that address.`,
+      `${serverName(url)} redirects to another address (${status}). Set ${ADDRESS_SETTING[purpose]} to that address.`,
     )
-  const afterRetry = status === 429 || status >= 500 ? ", also after a retry" : ""
+  const afterRetry = status === 429 || status >= 500 ? ", even after a retry" : ""
   return new DexError(
     "embed_failed",
-    `${placeOf(url)} failed (${status}${message})${afterRetry}. Try again later, or look at the server's log.`,
+    `${serverName(url)} failed (${status}${message})${afterRetry}. Try again later, or look at the server's log.`,
   )
 }
 
@@ -103,7 +103,7 @@ function messageIn(text: string, apiKey: string | undefined): string {
 }
 
 const ADDRESS_SETTING = { embed: "embed.url", rerank: "search.rerank" }
-const OFF_HINT = {
+const TURN_OFF_HINT = {
   embed: "turn vectors off: dex config set embed.provider none",
   rerank: "turn reranking off: dex config set search.rerank off",
 }
@@ -115,20 +115,24 @@ function connectionError(
 ): Error {
   if (isDexError(error)) return error
   if (isNetError(error) && error.reason === "key_in_clear") return new DexError("embed_settings", error.message)
-  if (isNetError(error) && error.reason === "size")
-    return wrongAnswerFromEmbedder({ url, purpose }, "sent more than 64 MB")
-  if (signal?.aborted) return new DexError("embed_stopped", `${placeOf(url)} did not answer in time.`, { cause: error })
+  if (isNetError(error) && error.reason === "size") return wrongServerAnswer({ url, purpose }, "sent more than 64 MB")
+  if (signal?.aborted)
+    return new DexError("embed_stopped", `${serverName(url)} did not answer in time.`, { cause: error })
   if (isTimedOut)
-    return new DexError("embed_timeout", `${placeOf(url)} did not answer within a minute.`, { cause: error })
+    return new DexError(
+      "embed_timeout",
+      `${serverName(url)} did not answer in time. Try again later, or look at the server's log.`,
+      { cause: error },
+    )
   const reason = isNetError(error) ? error.code : messageOf(error)
   const problem = reason === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
   return new DexError(
     "embed_unreachable",
-    `${problem} ${placeOf(url)} (${reason}). Start the server, fix ${ADDRESS_SETTING[purpose]}, or ${OFF_HINT[purpose]}`,
+    `${problem} ${serverName(url)} (${reason}). Start the server, fix ${ADDRESS_SETTING[purpose]}, or ${TURN_OFF_HINT[purpose]}`,
     { cause: error },
   )
 }
 
-function placeOf(url: string): string {
+function serverName(url: string): string {
   return new URL(url).origin
 }

@@ -17,7 +17,7 @@ export async function probeEmbedder(
   const elapsedMs = () => Math.round(performance.now() - startedAt)
   try {
     const [vector] = await embed([GOLDEN_TEXT], { role: "document", signal })
-    if (golden && !isSameModel(vector!, golden))
+    if (golden && !areNearlyEqual(vector!, golden))
       return {
         ok: false,
         changed: true,
@@ -32,7 +32,7 @@ export async function probeEmbedder(
   }
 }
 
-/** True if the two vectors are nearly the same. Both must have length 1. */
-function isSameModel(a: Float32Array, b: Float32Array): boolean {
+/** Returns true if the two vectors are nearly the same. Both must have length 1. */
+function areNearlyEqual(a: Float32Array, b: Float32Array): boolean {
   return a.length === b.length && a.reduce((sum, value, i) => sum + value * b[i]!, 0) >= MIN_SAME_SIMILARITY
 }

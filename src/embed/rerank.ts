@@ -1,6 +1,6 @@
 import { DexError } from "../core/error.ts"
 import type { Reranker } from "./embedder.ts"
-import { askServer, wrongAnswerFromEmbedder } from "./post.ts"
+import { askServer, wrongServerAnswer } from "./post.ts"
 
 export type RerankSettings = { url?: string; model?: string; apiKey?: string }
 
@@ -14,8 +14,8 @@ export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
       "embed_settings",
       "Reranking needs a server and a model: dex config set search.rerank http://… and dex config set rerank.model …",
     )
-  const base = url.replace(/\/+$/, "")
-  const endpoint = base.endsWith("/rerank") ? base : `${base}/rerank`
+  const address = url.replace(/\/+$/, "")
+  const endpoint = address.endsWith("/rerank") ? address : `${address}/rerank`
   return {
     id: `rerank:${model}`,
     rerank: async (query, documents, { signal } = {}) => {
@@ -29,7 +29,7 @@ export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
       })
       const scores = readScores(answer, documents.length)
       if (!scores)
-        throw wrongAnswerFromEmbedder(
+        throw wrongServerAnswer(
           { url: endpoint, purpose: "rerank" },
           `did not score all of the ${documents.length} texts`,
         )

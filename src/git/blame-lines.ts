@@ -9,7 +9,7 @@ export type BlamedLine = {
   text: string
   /** The commit that added the line; all zeros if the line is not committed. */
   hash: string
-  /** The line's number and file in that commit. */
+  /** The number that the line had in that commit, and the file that it was in. */
   was: { line: number; path: string }
 }
 
@@ -25,12 +25,13 @@ export type BlameOptions = {
   signal?: AbortSignal | undefined
 }
 
-const LIMITS = { timeoutMs: 60_000, mostBytes: 256 << 20 }
+const LIMITS = { timeoutMs: 60_000, maxBytes: 256 << 20 }
 /** The file in which projects list commits that only moved or formatted code. */
 const IGNORE_REVS_FILE = ".git-blame-ignore-revs"
 
 /**
- * The commit that added each line of a file, according to git. `path` is relative to `folder`, which is the repository's root.
+ * Returns the commit that added each line of a file, according to git. `path` is relative to `folder`, which is the
+ * repository's root.
  */
 export async function blameLines(folder: string, path: string, options: BlameOptions): Promise<BlamedLine[]> {
   const { rev, from, to, moves, copies, signal } = options
@@ -44,18 +45,20 @@ export async function blameLines(folder: string, path: string, options: BlameOpt
   ]
   // Only uncommitted content goes through the filters of the working tree.
   const settings = rev === undefined ? await withoutFilters(folder, signal) : {}
-  const where = [...(rev === undefined ? [] : [rev]), "--", path]
-  const ignored = lookAt(join(folder, IGNORE_REVS_FILE))
-  const hasIgnoreFile = ignored !== undefined && ignored !== "unknown" && ignored.isFile()
-  const first = await outputOf(
+  const revisionAndPath = [...(rev === undefined ? [] : [rev]), "--", path]
+  const ignoreFile = lookAt(join(folder, IGNORE_REVS_FILE))
+  const hasIgnoreFile = ignoreFile !== undefined && ignoreFile !== "unknown" && ignoreFile.isFile()
+  const firstResult = await outputOf(
     folder,
-    [...args, ...(hasIgnoreFile ? ["--ignore-revs-file", IGNORE_REVS_FILE] : []), ...where],
+    [...args, ...(hasIgnoreFile ? ["--ignore-revs-file", IGNORE_REVS_FILE] : []), ...revisionAndPath],
     signal,
     settings,
   )
-  // If git cannot read the list, try without it.
+  // If git cannot read the list of ignored commits, try without the list.
   const result =
-    first.end.code !== 0 && hasIgnoreFile ? await outputOf(folder, [...args, ...where], signal, settings) : first
+    firstResult.end.code !== 0 && hasIgnoreFile
+      ? await outputOf(folder, [...args, ...revisionAndPath], signal, settings)
+      : firstResult
   if (result.end.code !== 0) throw blameError(path, result.end)
   return linesIn(result.text)
 }
@@ -68,7 +71,7 @@ async function withoutFilters(folder: string, signal: AbortSignal | undefined): 
     signal,
   )
   if (end.stopped !== undefined)
-    throw new DexError("git_failed", "git could not tell which filters the repository has.")
+    throw new DexError("git_failed", `git could not list the filters of ${folder}. Try \`git config --list\` there.`)
   const names = text.split("\0").flatMap((key) => /^filter\.(.*)\.[^.]+$/s.exec(key)?.[1] ?? [])
   return Object.fromEntries(
     [...new Set(names)].flatMap((name) => [
@@ -104,26 +107,29 @@ function linesIn(text: string): BlamedLine[] {
   const paths = new Map<string, string>()
   const lines: BlamedLine[] = []
   let head: { hash: string; was: number; line: number } | undefined
-  for (const row of text.split("\n")) {
+  for (const outputLine of text.split("\n")) {
     if (!head) {
-      const match = /^([0-9a-f]{40,64}) (\d+) (\d+)/.exec(row)
+      const match = /^([0-9a-f]{40,64}) (\d+) (\d+)/.exec(outputLine)
       if (match) head = { hash: match[1]!, was: Number(match[2]), line: Number(match[3]) }
-    } else if (row.startsWith("\t")) {
+    } else if (outputLine.startsWith("\t")) {
       const { hash, was, line } = head
-      lines.push({ line, text: row.slice(1), hash, was: { line: was, path: paths.get(hash) ?? "" } })
+      lines.push({ line, text: outputLine.slice(1), hash, was: { line: was, path: paths.get(hash) ?? "" } })
       head = undefined
-    } else if (row.startsWith("filename ")) paths.set(head.hash, decodeGitName(row.slice(9)))
+    } else if (outputLine.startsWith("filename ")) paths.set(head.hash, decodeGitName(outputLine.slice(9)))
   }
   return lines
 }
 
 function blameError(path: string, { stopped, errors, code }: GitRunResult): DexError {
-  const why =
+  const reason =
     stopped === "time"
       ? "it took too long"
       : errors
           .split("\n")
           .at(-1)
           ?.replace(/^fatal: /, "") || `git ended with ${code}`
-  return new DexError("git_failed", `git could not tell where the lines of ${path} come from: ${why}.`)
+  return new DexError(
+    "git_failed",
+    `git could not tell where the lines of ${path} come from: ${reason}. Try \`git blame\` on that file.`,
+  )
 }

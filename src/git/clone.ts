@@ -4,7 +4,7 @@ import { DexError } from "../core/error.ts"
 import { runGit } from "./run.ts"
 
 export type CopyOptions = {
-  /** Fetches the newest commit. Without it, an existing copy is used as it is. */
+  /** True to fetch the newest commit. Otherwise, an existing copy is used as it is. */
   update?: boolean | undefined
   timeoutMs?: number | undefined
   signal?: AbortSignal | undefined
@@ -16,12 +16,12 @@ export async function copyRepository(url: string, folder: string, options: CopyO
   return (await git([`--git-dir=${join(folder, ".git")}`, "rev-parse", "--short=12", "HEAD"], options)).trim()
 }
 
-/** Makes a shallow copy of a repository in `folder` if there is none. Links become plain files, and hooks never run. */
+/** Makes a shallow clone in `folder`, unless it already contains one. Links become plain files, and hooks never run. */
 async function cloneRepository(url: string, folder: string, options: CopyOptions): Promise<void> {
   if (await isFolder(join(folder, ".git"))) return
   await mkdir(dirname(folder), { recursive: true, mode: 0o700 })
   await removeAbandonedCopies(dirname(folder))
-  const partial = await mkdtemp(`${folder}${PARTIAL}`)
+  const partial = await mkdtemp(`${folder}${PARTIAL_SUFFIX}`)
   try {
     await git(["clone", ...SHALLOW, "--single-branch", "--template=", "--", url, partial], options)
     await rm(folder, { recursive: true, force: true })
@@ -31,23 +31,23 @@ async function cloneRepository(url: string, folder: string, options: CopyOptions
   }
 }
 
-const PARTIAL = ".partial-"
+const PARTIAL_SUFFIX = ".partial-"
 /** The age, in milliseconds, from which an unfinished copy counts as abandoned: far longer than any copy may take. */
 const ABANDONED_MS = 24 * 3_600_000
 
-/** Removes unfinished copies that killed processes left. */
+/** Removes unfinished copies that killed processes left behind. */
 async function removeAbandonedCopies(folder: string): Promise<void> {
-  for (const name of (await readdir(folder)).filter((entry) => entry.includes(PARTIAL))) {
+  for (const name of (await readdir(folder)).filter((entry) => entry.includes(PARTIAL_SUFFIX))) {
     const path = join(folder, name)
     const stats = await stat(path).catch(() => undefined)
     if (stats && Math.abs(Date.now() - stats.mtimeMs) > ABANDONED_MS) await rm(path, { recursive: true, force: true })
   }
 }
 
-/** Fetches the newest commit. On failure the copy stays as it was. */
+/** Fetches the newest commit, or clones the repository if there is no copy. If fetching fails, the copy stays as it was. */
 async function updateRepository(url: string, folder: string, options: CopyOptions): Promise<void> {
   if (!(await isFolder(join(folder, ".git")))) return cloneRepository(url, folder, options)
-  // A git that was killed leaves lock files. Deleting them is safe because only one sync runs at a time.
+  // A git process that was killed leaves lock files. Deleting them is safe because only one sync runs at a time.
   for (const lock of ["index.lock", "shallow.lock"]) await rm(join(folder, ".git", lock), { force: true })
   const repositoryArgs = [`--git-dir=${join(folder, ".git")}`, `--work-tree=${folder}`]
   await git([...repositoryArgs, "fetch", ...SHALLOW, "--force", "--", url, "HEAD"], options)
@@ -62,20 +62,23 @@ async function git(args: string[], { timeoutMs = 120_000, signal }: CopyOptions)
   let out = ""
   const { code, stopped, errors } = await runGit(args, {
     timeoutMs,
-    mostBytes: Number.POSITIVE_INFINITY,
+    maxBytes: Number.POSITIVE_INFINITY,
     signal,
     onOutput: (bytes) => {
       out = (out + bytes.toString("utf8")).slice(0, MAX_BYTES)
     },
   })
   if (code === 0 && !stopped) return out
-  const why =
+  const reason =
     stopped === "time"
       ? `it took longer than ${Math.round(timeoutMs / 1000)} s`
       : stopped === "cancelled"
         ? "it was cancelled"
         : errors.split("\n").slice(-3).join(" ") || `it ended with ${code}`
-  throw new DexError("git_failed", `git could not read the repository: ${why}. Try \`git ls-remote\` with its address.`)
+  throw new DexError(
+    "git_failed",
+    `git could not read the repository: ${reason}. Try \`git ls-remote\` with its address.`,
+  )
 }
 
 const isFolder = (path: string): Promise<boolean> =>

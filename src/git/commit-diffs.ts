@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { type GitRunResult, runGit } from "./run.ts"
 
-// The changes of commits, line by line.
+// Reads the changes of commits, line by line.
 
 export type DiffFile = {
   /** Relative to the repository's root. */
@@ -19,7 +19,7 @@ export type CommitHead = {
   author: string
   subject: string
   body: string
-  /** The note of git-ai in refs/notes/ai; empty if there is none. */
+  /** The note that git-ai stored in refs/notes/ai; empty if there is none. */
   note: string
 }
 
@@ -34,32 +34,32 @@ const DIFF_LIMITS: DiffLimits = { timeoutMs: 20_000, bytes: 96 << 20 }
 export type DiffOptions = {
   limits?: Partial<DiffLimits>
   signal?: AbortSignal | undefined
-  /** Returns only changes to these files, under any name that they have in these commits. */
+  /** Returns only changes to these files. A file that was renamed must be listed under each of its names. */
   paths?: readonly string[]
 }
 
 export type ReadDiffsResult = {
   commits: CommitDiff[]
-  /** Why not all commits were read. */
+  /** The reason why some commits were not read. */
   stopped?: GitRunResult["stopped"] | "failed"
 }
 
 /**
- * Reads the changes of these commits, in any order. Leaves out commits that git did not finish; `stopped` is the reason. Changes
- * nothing in the repository.
+ * Reads the changes of these commits, which may be in any order. Leaves out commits that git did not print completely; `stopped`
+ * says why. Changes nothing in the repository.
  */
 export async function readCommitDiffs(
   folder: string,
   revisions: readonly string[],
   options: DiffOptions = {},
 ): Promise<ReadDiffsResult> {
-  const { commits, end } = await commitsOf(folder, revisions, options, PATCH)
+  const { commits, end } = await commitsOf(folder, revisions, options, PATCH_ARGS)
   if (end.stopped === undefined && end.code === 0) return { commits }
   // The last commit may be incomplete.
   return { commits: commits.slice(0, -1), stopped: end.stopped ?? "failed" }
 }
 
-/** Reads these commits without their changes, which is far faster. */
+/** Reads these commits without their changes, which is much faster. */
 export async function readCommitHeads(
   folder: string,
   revisions: readonly string[],
@@ -68,7 +68,7 @@ export async function readCommitHeads(
   return (await commitsOf(folder, revisions, options, ["--no-patch"])).commits
 }
 
-const PATCH = ["-p", "-U0", "-M", "-l400", "--src-prefix=a/", "--dst-prefix=b/"]
+const PATCH_ARGS = ["-p", "-U0", "-M", "-l400", "--src-prefix=a/", "--dst-prefix=b/"]
 
 async function commitsOf(folder: string, revisions: readonly string[], options: DiffOptions, logArgs: string[]) {
   const mark = randomUUID()
@@ -108,7 +108,7 @@ async function logOf(folder: string, revisions: readonly string[], options: Diff
       ...(options.paths ? ["--", ...options.paths] : []),
     ],
     {
-      ...{ folder, timeoutMs, mostBytes: bytes, signal: options.signal, readsOnly: true },
+      ...{ folder, timeoutMs, maxBytes: bytes, signal: options.signal, readsOnly: true },
       input: `${revisions.join("\n")}\n`,
       onOutput: (chunk) => void chunks.push(chunk),
     },
@@ -128,7 +128,7 @@ function diffsIn(text: string, mark: string): CommitDiff[] {
   })
 }
 
-/** Parses a patch without context lines. A hunk's header says how many lines belong to it. */
+/** Parses a patch without context lines. Counts the lines of each hunk, because a changed line may look like a header. */
 export function filesOfDiff(patch: string): DiffFile[] {
   const files: DiffFile[] = []
   let file: DiffFile | undefined
@@ -173,7 +173,7 @@ function* linesOf(text: string): Generator<string> {
   if (from < text.length) yield text.slice(from)
 }
 
-const ESCAPED: Record<string, string> = { n: "\n", t: "\t", r: "\r", a: "\x07", b: "\b", v: "\v", f: "\f" }
+const ESCAPED_CHARACTERS: Record<string, string> = { n: "\n", t: "\t", r: "\r", a: "\x07", b: "\b", v: "\v", f: "\f" }
 
 /** Decodes a name as git prints it: quoted if it contains special characters, and followed by a tab if it contains a space. */
 export function decodeGitName(written: string): string {
@@ -182,6 +182,6 @@ export function decodeGitName(written: string): string {
   return name
     .slice(1, -1)
     .replaceAll(/\\([0-7]{3}|.)/g, (_, code: string) =>
-      /^\d/.test(code) ? String.fromCharCode(Number.parseInt(code, 8)) : (ESCAPED[code] ?? code),
+      /^\d/.test(code) ? String.fromCharCode(Number.parseInt(code, 8)) : (ESCAPED_CHARACTERS[code] ?? code),
     )
 }

@@ -8,9 +8,9 @@ export type CommitMarks = {
   reverts?: { subject: string; hash?: string }
 }
 
-const FOOTER =
+const BREAKING_FOOTER =
   /^BREAKING[ -]CHANGE[S]?(?:\([^)\n]*\))?:[ \t]*(?<what>\S[^\n]*(?:\n(?!\s*\n|[A-Za-z][\w-]*(?::[ \t]|[ \t]#))[^\n]+)*)/m
-const BANG = /^[a-z][\w-]*(?:\([^()\n]*\))?!:[ \t]*(?<what>\S.*)$/i
+const BREAKING_SUBJECT = /^[a-z][\w-]*(?:\([^()\n]*\))?!:[ \t]*(?<what>\S.*)$/i
 const REVERT = /^Revert(?:ed)?:? "(?<subject>.+)"$|^revert(?:\([^()\n]*\))?!?:[ \t]*(?<plain>\S.*)$/i
 const REVERTED_HASH = /\bThis reverts commit (?<hash>[0-9a-f]{7,64})\b|^Refs?: (?<ref>[0-9a-f]{7,64})\b/im
 const MAX_LENGTH = 500
@@ -22,7 +22,7 @@ export function subjectKey(subject: string): string {
 
 /** Parses the footers and marks of Conventional Commits and the text of `git revert`. Ignores a revert of a revert. */
 export function parseCommitMarks(subject: string, body: string): CommitMarks {
-  const breaking = FOOTER.exec(body)?.groups?.what ?? BANG.exec(subject)?.groups?.what
+  const breaking = BREAKING_FOOTER.exec(body)?.groups?.what ?? BREAKING_SUBJECT.exec(subject)?.groups?.what
   const reverts = revertOf(subject, body)
   return {
     breaking: breaking?.replaceAll(/\s+/g, " ").trim().slice(0, MAX_LENGTH),
@@ -35,6 +35,6 @@ function revertOf(subject: string, body: string): CommitMarks["reverts"] {
   const reverted = quoted ?? plain
   if (reverted === undefined || (quoted !== undefined && REVERT.test(quoted))) return undefined
   const { hash, ref } = REVERTED_HASH.exec(body)?.groups ?? {}
-  const named = hash ?? ref
-  return { subject: reverted.slice(0, MAX_LENGTH), hash: named?.toLowerCase() }
+  const revertedHash = hash ?? ref
+  return { subject: reverted.slice(0, MAX_LENGTH), hash: revertedHash?.toLowerCase() }
 }

@@ -29,7 +29,7 @@ export type ReadCommitsResult = {
   shallow?: string
   /** Newest first, without merges. */
   commits: Commit[]
-  /** True if the stored commits are from another history, or too old to connect to these. */
+  /** True if these commits replace the stored ones, which are from another history or too old to connect to these. */
   replaces: boolean
   /** Descriptions of what was left out, as sentences for a person. */
   left_out: string[]
@@ -54,8 +54,8 @@ export type CommitOptions = {
  */
 export async function readCommits(project: string, options: CommitOptions): Promise<ReadCommitsResult> {
   const limits = { ...COMMIT_LIMITS, ...options.limits }
-  const until = Date.now() + limits.timeoutMs
-  const git = gitIn(project, until, options.signal)
+  const deadline = Date.now() + limits.timeoutMs
+  const git = gitIn(project, deadline, options.signal)
   const noCommits = { commits: [], replaces: true, left_out: [] }
   if (!(await exists(join(project, ".git")))) return noCommits
   const args = ["--show-prefix", "--is-shallow-repository", "--verify", "--quiet", "HEAD^{commit}"]
@@ -75,21 +75,21 @@ export async function readCommits(project: string, options: CommitOptions): Prom
     hasSameShallowEnd &&
     isHash(options.known) &&
     (await git(["merge-base", "--is-ancestor", options.known, head])).code === 0
-  const read = await readLog(project, {
+  const log = await readLog(project, {
     head,
     after: isContinuation ? options.known : undefined,
     isShallow: shallow !== "",
     limits,
-    until,
+    deadline,
     options,
   })
   // If the log was cut, there is a gap between these commits and the stored ones.
   return {
     head,
     shallow,
-    commits: read.commits,
-    replaces: !isContinuation || read.isCut,
-    left_out: [...read.left_out, ...olderNote(read, isContinuation)],
+    commits: log.commits,
+    replaces: !isContinuation || log.isCut,
+    left_out: [...log.left_out, ...describeOlder(log, isContinuation)],
   }
 }
 
@@ -108,7 +108,7 @@ type LogRequest = {
   after: string | undefined
   isShallow: boolean
   limits: CommitLimits
-  until: number
+  deadline: number
   options: CommitOptions
 }
 
@@ -123,20 +123,20 @@ async function readLog(project: string, request: LogRequest): Promise<Log> {
     parser = commitParser(isShallow)
     end = await runLog(project, request, "-M100%", parser.take)
     left_out.push(
-      "Only files that were renamed without changes are followed, because this repository is a partial clone.",
+      "This repository is a partial clone, so dex follows a renamed file only if its content did not change.",
     )
   }
   if (end.stopped === "cancelled" || (end.code !== 0 && !end.stopped)) throw readError(project, end)
   const commits = parser.commits(end.stopped === undefined)
-  const cut = describeCut(end.stopped, commits.length, limits)
-  if (cut !== undefined) left_out.push(cut)
-  const hasOlder = cut === undefined && parser.lastHasParent()
-  return { commits: commits.slice(0, limits.commits), left_out, isCut: cut !== undefined, hasOlder }
+  const limitNote = describeLimit(end.stopped, commits.length, limits)
+  if (limitNote !== undefined) left_out.push(limitNote)
+  const hasOlder = limitNote === undefined && parser.lastHasParent()
+  return { commits: commits.slice(0, limits.commits), left_out, isCut: limitNote !== undefined, hasOlder }
 }
 
 function runLog(
   project: string,
-  { head, after, limits, until, options }: LogRequest,
+  { head, after, limits, deadline, options }: LogRequest,
   renames: string,
   onOutput: (bytes: Buffer) => void,
 ): Promise<GitRunResult> {
@@ -149,29 +149,29 @@ function runLog(
       ...[`--max-count=${limits.commits + 1}`, `--max-age=${oldest}`],
       ...[head, ...(after === undefined ? [] : [`^${after}`]), "--"],
     ],
-    { ...runOptions(project, until, options.signal), mostBytes: limits.bytes, onOutput },
+    { ...runOptions(project, deadline, options.signal), maxBytes: limits.bytes, onOutput },
   )
 }
 
-function describeCut(stopped: GitRunResult["stopped"], commits: number, limits: CommitLimits): string | undefined {
+function describeLimit(stopped: GitRunResult["stopped"], commits: number, limits: CommitLimits): string | undefined {
   if (stopped === undefined) return commits > limits.commits ? describeNewestOnly(limits.commits) : undefined
   const after = stopped === "time" ? `${limits.timeoutMs / 1000} s` : `${limits.bytes >> 20} MB`
-  return `Reading commits was stopped after ${after}: only the newest ${commits} are known.`
+  return `dex stopped reading commits after ${after}, so it knows only the newest ${commits}.`
 }
 
-function olderNote({ isCut, hasOlder, commits }: Log, isContinuation: boolean): string[] {
+function describeOlder({ isCut, hasOlder, commits }: Log, isContinuation: boolean): string[] {
   return !isContinuation && !isCut && (hasOlder || commits.length === 0)
     ? ["Commits older than a year are not read."]
     : []
 }
 
 const FORMAT = "%H%x00%P%x00%at%x00%ct%x00%s%x00%b%x00"
-const FIELDS = 6
+const FIELD_COUNT = 6
 const MAX_SUBJECT_LENGTH = 2_000
 const MAX_BODY_LENGTH = 20_000
-/** The longest field that is read. The beginning of a message of several megabytes is enough. */
+/** The number of bytes of a field that are read. The beginning of a message of several megabytes is enough. */
 const MAX_TOKEN_LENGTH = 1 << 20
-/** The most files of one commit that are read. A commit that moves a complete tree names each of its files. */
+/** The maximum number of files that are read for each commit. A commit that moves a complete tree names each of its files. */
 const MAX_FILES = 5_000
 
 /**
@@ -179,22 +179,29 @@ const MAX_FILES = 5_000
  * says how many names follow, so no name or message can be mistaken for something else.
  */
 function commitParser(isShallow: boolean) {
-  const done: Commit[] = []
-  let rest: Buffer = Buffer.alloc(0)
-  let head: string[] = []
+  const finished: Commit[] = []
+  let remainder: Buffer = Buffer.alloc(0)
+  let headFields: string[] = []
   let current: Commit | undefined
-  let pending: { status: string; from?: string } | undefined
+  let pendingFile: { status: string; from?: string } | undefined
   let lastParents = ""
 
   const finish = () => {
-    if (current) done.push(current)
+    if (current) finished.push(current)
     current = undefined
   }
-  const takeHead = (token: Buffer) => {
-    head.push(token.toString("utf8"))
-    // git ends the formatted text with a NUL of its own, so one more token follows the fields.
-    if (head.length <= FIELDS) return
-    const [hash, parents, at, committedAt, subject, body] = head as [string, string, string, string, string, string]
+  const takeField = (token: Buffer) => {
+    headFields.push(token.toString("utf8"))
+    // git adds a NUL of its own after the formatted text, so one more token follows the fields.
+    if (headFields.length <= FIELD_COUNT) return
+    const [hash, parents, at, committedAt, subject, body] = headFields as [
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+    ]
     lastParents = parents
     current = {
       hash,
@@ -205,30 +212,30 @@ function commitParser(isShallow: boolean) {
       files: [],
       file_count: 0,
     }
-    head = []
+    headFields = []
   }
   const takeFile = (file: TouchedFile) => {
-    pending = undefined
+    pendingFile = undefined
     // In a shallow copy, the oldest commit appears to have added everything.
     if (!current || (isShallow && lastParents === "")) return
     current.file_count++
     if (current.files.length < MAX_FILES) current.files.push(file)
   }
   const takeToken = (token: Buffer) => {
-    if (pending) {
+    if (pendingFile) {
       const path = pathOfBytes(token)
-      if (!/^[RC]/.test(pending.status)) takeFile({ status: STATUS[pending.status] ?? "modified", path })
-      else if (pending.from === undefined) pending.from = path
-      else if (pending.status.startsWith("C")) takeFile({ status: "added", path })
-      else takeFile({ status: "renamed", path, from: pending.from })
+      if (!/^[RC]/.test(pendingFile.status)) takeFile({ status: STATUS[pendingFile.status] ?? "modified", path })
+      else if (pendingFile.from === undefined) pendingFile.from = path
+      else if (pendingFile.status.startsWith("C")) takeFile({ status: "added", path })
+      else takeFile({ status: "renamed", path, from: pendingFile.from })
       return
     }
-    if (current === undefined || head.length > 0) return takeHead(token)
+    if (current === undefined || headFields.length > 0) return takeField(token)
     const status = /^\n?([A-Z])\d{0,3}$/.exec(token.subarray(0, 6).toString("latin1"))?.[1]
-    if (status !== undefined) pending = { status }
+    if (status !== undefined) pendingFile = { status }
     else {
       finish()
-      takeHead(token)
+      takeField(token)
     }
   }
   return {
@@ -236,18 +243,19 @@ function commitParser(isShallow: boolean) {
       let from = 0
       for (let end = bytes.indexOf(0); end !== -1; end = bytes.indexOf(0, from)) {
         const token = bytes.subarray(from, end)
-        takeToken(rest.length === 0 ? token : Buffer.concat([rest, token]))
-        rest = Buffer.alloc(0)
+        takeToken(remainder.length === 0 ? token : Buffer.concat([remainder, token]))
+        remainder = Buffer.alloc(0)
         from = end + 1
       }
-      if (from < bytes.length && rest.length < MAX_TOKEN_LENGTH) rest = Buffer.concat([rest, bytes.subarray(from)])
+      if (from < bytes.length && remainder.length < MAX_TOKEN_LENGTH)
+        remainder = Buffer.concat([remainder, bytes.subarray(from)])
     },
     /** Includes the current commit only if git finished. */
     commits(isFinished: boolean): Commit[] {
       if (isFinished) finish()
-      return done
+      return finished
     },
-    lastHasParent: () => lastParents !== "" && done.length > 0,
+    lastHasParent: () => lastParents !== "" && finished.length > 0,
   }
 }
 
@@ -258,12 +266,12 @@ function pathOfBytes(bytes: Buffer): string {
   return bytes.toString("latin1").replaceAll(/[\x80-\xff]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16)}`)
 }
 
-function gitIn(project: string, until: number, signal: AbortSignal | undefined) {
+function gitIn(project: string, deadline: number, signal: AbortSignal | undefined) {
   return async (args: string[]): Promise<GitRunResult & { output: string }> => {
     let output = ""
     const end = await runGit(args, {
-      ...runOptions(project, until, signal),
-      mostBytes: 10_000,
+      ...runOptions(project, deadline, signal),
+      maxBytes: 10_000,
       onOutput: (bytes) => {
         output += bytes.toString("latin1")
       },
@@ -272,10 +280,10 @@ function gitIn(project: string, until: number, signal: AbortSignal | undefined) 
   }
 }
 
-function runOptions(project: string, until: number, signal: AbortSignal | undefined) {
+function runOptions(project: string, deadline: number, signal: AbortSignal | undefined) {
   return {
     folder: project,
-    timeoutMs: Math.max(1, until - Date.now()),
+    timeoutMs: Math.max(1, deadline - Date.now()),
     signal,
     readsOnly: true,
     ceiling: dirname(project),
@@ -293,11 +301,11 @@ const exists = (path: string): Promise<boolean> =>
   )
 
 function readError(project: string, { stopped, errors, code }: GitRunResult): DexError {
-  const why =
+  const reason =
     stopped === "time"
       ? "it took too long"
       : stopped === "cancelled"
         ? "it was cancelled"
         : errors.split("\n")[0] || `git ended with ${code}`
-  return new DexError("git_failed", `The commits of ${project} could not be read: ${why}. Try \`git log\` there.`)
+  return new DexError("git_failed", `The commits of ${project} could not be read: ${reason}. Try \`git log\` there.`)
 }

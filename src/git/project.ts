@@ -1,20 +1,34 @@
 import { realpathSync } from "node:fs"
-import { dirname, isAbsolute, join, resolve } from "node:path"
+import { dirname, isAbsolute, join, resolve, sep } from "node:path"
 import { lookAt } from "../core/look-at.ts"
 import { foldsPaths, isSamePath } from "../core/path-key.ts"
 import { readStart } from "../core/read-file.ts"
 
+/** Where a working directory is. */
+export type Place = {
+  /** The folder of its repository, with worktrees folded into it, or the directory itself. */
+  project: string
+  /** The folder of the worktree, if that is not below the project. */
+  worktree?: string
+}
+
 /**
- * Finds the project of a working directory: its git root, with worktrees folded into their repository, or the directory itself. A
- * folder that is gone or cannot be read is used as written; worktrees are still recognised by their path. Never throws.
+ * Finds the place of a working directory. A folder that is gone or cannot be read is used as written; worktrees are still
+ * recognised by their path. Never throws.
  */
-export function createProjectFinder(platform = process.platform): (cwd: string) => string {
-  const cache = new Map<string, string>()
+export function createPlaceFinder(platform = process.platform): (cwd: string) => Place {
+  const cache = new Map<string, Place>()
   return (cwd) => {
-    const project = cache.get(cwd) ?? diskSpelling(find(cwd), platform)
-    cache.set(cwd, project)
-    return project
+    const place = cache.get(cwd) ?? find(cwd, platform)
+    cache.set(cwd, place)
+    return place
   }
+}
+
+/** Finds the project of a working directory by its path alone: in another clone, it may be a place of a known project. */
+export function createProjectFinder(platform = process.platform): (cwd: string) => string {
+  const placeOf = createPlaceFinder(platform)
+  return (cwd) => placeOf(cwd).project
 }
 
 /**
@@ -32,11 +46,15 @@ export function diskSpelling(path: string, platform: NodeJS.Platform, realPath =
   }
 }
 
-function find(cwd: string): string {
-  if (!isAbsolute(cwd)) return cwd
+function find(cwd: string, platform: NodeJS.Platform): Place {
+  const spelled = (path: string) => diskSpelling(path, platform)
+  if (!isAbsolute(cwd)) return { project: cwd }
   const checkout = checkoutFrom(cwd)
-  if (!checkout) return withoutWorktree(cwd)
-  return checkout.isFolder ? checkout.root : mainWorktree(checkout.root, checkout.git)
+  if (!checkout) return { project: spelled(withoutWorktree(cwd)) }
+  if (checkout.isFolder) return { project: spelled(checkout.root) }
+  const project = spelled(mainWorktree(checkout.root, checkout.git))
+  const worktree = spelled(checkout.root)
+  return worktree === project || worktree.startsWith(project + sep) ? { project } : { project, worktree }
 }
 
 /**
@@ -53,10 +71,12 @@ function checkoutFrom(cwd: string): { root: string; git: string; isFolder: boole
   }
 }
 
-/** In a worktree, `.git` is a file that points into the main repository; in a submodule, it points into the parent. */
+/**
+ * Returns the root of the main repository if the folder is a worktree, and otherwise the folder itself. In worktrees and in
+ * submodules, `.git` is a file that points into another repository.
+ */
 function mainWorktree(folder: string, gitFile: string): string {
   const worktreeGit = gitFolder(folder, gitFile)
-  // If the file is unreadable, the folder itself is the best guess.
   return (worktreeGit && /^(.*)[\\/]\.git[\\/]worktrees[\\/][^\\/]+$/.exec(worktreeGit)?.[1]) ?? folder
 }
 
@@ -113,4 +133,21 @@ export function readGitFile(path: string): string | undefined {
   } catch {
     return undefined // missing, a pipe, or not readable
   }
+}
+
+/**
+ * Describes the state of a checkout's git folder, or returns undefined if there is none. As long as it is the same, so is the
+ * repository's identity.
+ */
+export function gitStampOf(root: string): string | undefined {
+  const gitDir = gitFolderOf(root)
+  if (gitDir === undefined) return undefined
+  const common = resolve(gitDir, readGitFile(join(gitDir, "commondir"))?.trim() ?? ".")
+  const folder = lookAt(common)
+  if (folder === undefined || folder === "unknown") return undefined
+  const config = lookAt(join(common, "config"))
+  const configTime = config === undefined || config === "unknown" ? 0 : Math.round(config.mtimeMs)
+  // Until the first commit there is no log. A shallow clone can become complete.
+  const present = ["logs/HEAD", "shallow"].map((name) => (lookAt(join(common, name)) === undefined ? 0 : 1))
+  return [folder.ino, Math.round(folder.birthtimeMs), configTime, ...present].join(" ")
 }

@@ -1,6 +1,6 @@
 import { runGit } from "./run.ts"
 
-const LIMITS = { timeoutMs: 20_000, mostBytes: 4 << 20, readsOnly: true }
+const LIMITS = { timeoutMs: 20_000, maxBytes: 4 << 20, readsOnly: true }
 const CHANGES_TIMEOUT_MS = 5_000
 
 /** Returns the hash of a commit that is named in any way that git accepts, or undefined if there is none. */
@@ -13,7 +13,7 @@ export async function resolveCommit(folder: string, name: string, signal?: Abort
   return hashes?.[0]
 }
 
-/** The commits of a range (`main..topic`), newest first, without merges. Returns `maxCommits` + 1 if there are more. */
+/** The commits of a range (`main..topic`), newest first, without merges. Returns `maxCommits + 1` commits if there are more. */
 export function commitsInRange(
   folder: string,
   range: string,
@@ -30,18 +30,29 @@ export function commitsInRange(
 export type CommitOfFile = { hash: string; at: number; subject: string }
 
 /**
- * The commits that changed a file under any name that it had, newest first. Returns one more than `most` if there are more.
- * Undefined if the search takes too long. `path` is relative to the folder.
+ * The commits that changed a file under any name that it had, newest first. Returns `maxCommits + 1` commits if there are more,
+ * and undefined if git fails or takes too long. `path` is relative to the folder.
  */
 export async function commitsChanging(
   folder: string,
   path: string,
-  { most, rev = "HEAD", signal }: { most: number; rev?: string | undefined; signal?: AbortSignal | undefined },
+  {
+    maxCommits,
+    rev = "HEAD",
+    signal,
+  }: { maxCommits: number; rev?: string | undefined; signal?: AbortSignal | undefined },
 ): Promise<CommitOfFile[] | undefined> {
   const chunks: Buffer[] = []
   const end = await runGit(
     [
-      ...["--literal-pathspecs", "log", "--follow", `--max-count=${most + 1}`, "--format=%H %at %s", "--no-notes"],
+      ...[
+        "--literal-pathspecs",
+        "log",
+        "--follow",
+        `--max-count=${maxCommits + 1}`,
+        "--format=%H %at %s",
+        "--no-notes",
+      ],
       ...["--no-patch", "--no-show-signature", "--no-mailmap", "--encoding=UTF-8", "--end-of-options", rev, "--", path],
     ],
     { ...LIMITS, timeoutMs: CHANGES_TIMEOUT_MS, folder, signal, onOutput: (bytes) => void chunks.push(bytes) },

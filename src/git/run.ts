@@ -8,10 +8,10 @@ type RunOptions = {
   /** The folder in which git runs. git is not started if a file that it would open is not a regular one: see `obstacleIn`. */
   folder?: string
   timeoutMs: number
-  /** The most bytes of output; git is stopped if it prints more. */
-  mostBytes: number
+  /** The maximum number of bytes of output; git is stopped if it prints more. */
+  maxBytes: number
   signal?: AbortSignal | undefined
-  /** Prevents access to other machines and locks in the repository. */
+  /** Prevents git from contacting other machines and from locking the repository. */
   readsOnly?: boolean
   /** The folder above which git does not look for a repository. */
   ceiling?: string
@@ -47,17 +47,17 @@ const INHERITED_VARIABLES =
   /^GIT_(SSH|SSH_COMMAND|SSL_.*|CONFIG_GLOBAL|CONFIG_NOSYSTEM|EXEC_PATH|PROXY_COMMAND|HTTP_.*)$/
 
 /**
- * Runs git for all of dex: never through a shell, without programs that a repository's settings name, in its own session so that
- * nothing can ask for a password on the terminal, and killed with all its children if it exceeds a limit. Throws only if git
- * cannot be started.
+ * Runs git for all of dex: never through a shell, without the programs that a repository's settings name, and in its own session,
+ * so that nothing can ask for a password on the terminal. If git exceeds a limit, it is killed with everything that it started.
+ * Throws a DexError only if git cannot be started.
  */
 export function runGit(args: string[], options: RunOptions): Promise<GitRunResult> {
   options.signal?.throwIfAborted()
   const obstacle = options.folder && obstacleIn(options.folder)
   if (obstacle) return Promise.resolve({ code: 128, errors: `${obstacle} is not a regular file` })
-  const where = options.folder === undefined ? [] : ["-C", options.folder]
+  const folderArgs = options.folder === undefined ? [] : ["-C", options.folder]
   return new Promise((resolve, reject) => {
-    const child = spawn("git", [...SETTING_ARGS, "--no-pager", ...where, ...args], {
+    const child = spawn("git", [...SETTING_ARGS, "--no-pager", ...folderArgs, ...args], {
       env: environment(options),
       // On Windows, `detached` would open a window for each program that git starts.
       detached: process.platform !== "win32",
@@ -69,16 +69,16 @@ export function runGit(args: string[], options: RunOptions): Promise<GitRunResul
     let errors = ""
     let bytes = 0
     let stopped: GitRunResult["stopped"]
-    const stop = (why: GitRunResult["stopped"]) => {
-      stopped ??= why
+    const stopGit = (reason: GitRunResult["stopped"]) => {
+      stopped ??= reason
       killProcessTree(child)
     }
-    const timer = setTimeout(() => stop("time"), options.timeoutMs)
-    const onAbort = () => stop("cancelled")
+    const timer = setTimeout(() => stopGit("time"), options.timeoutMs)
+    const onAbort = () => stopGit("cancelled")
     options.signal?.addEventListener("abort", onAbort, { once: true })
     child.stdout!.on("data", (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > options.mostBytes) stop("size")
+      if (bytes > options.maxBytes) stopGit("size")
       else if (stopped === undefined) options.onOutput(chunk)
     })
     child.stderr!.setEncoding("utf8").on("data", (text: string) => {
@@ -118,12 +118,12 @@ function environment({ readsOnly, ceiling, settings = {} }: RunOptions): Record<
 }
 
 function settingsInEnvironment(settings: Readonly<Record<string, string>>): Record<string, string> {
-  const all = Object.entries(settings)
-  const pairs = all.flatMap(([name, value], i) => [
+  const entries = Object.entries(settings)
+  const variables = entries.flatMap(([name, value], i) => [
     [`GIT_CONFIG_KEY_${i}`, name],
     [`GIT_CONFIG_VALUE_${i}`, value],
   ])
-  return Object.fromEntries([["GIT_CONFIG_COUNT", String(all.length)], ...pairs])
+  return Object.fromEntries([["GIT_CONFIG_COUNT", String(entries.length)], ...variables])
 }
 
 /** Files that git opens for every command. */
@@ -140,11 +140,11 @@ function obstacleIn(folder: string): string | undefined {
   const gitDir = gitFolderOf(folder)
   if (gitDir === undefined) return undefined
   const common = readGitFile(join(gitDir, "commondir"))?.trim()
-  const places = common === undefined ? [gitDir] : [gitDir, resolve(gitDir, common)]
+  const gitDirs = common === undefined ? [gitDir] : [gitDir, resolve(gitDir, common)]
   const head = readGitFile(join(gitDir, "HEAD"))?.match(/^ref: (refs\/[^\0\n]+)$/m)?.[1]
   const names = head === undefined ? OPENED_FILES : [...OPENED_FILES, head.trim()]
-  return places
-    .flatMap((place) => names.map((name) => join(place, name)))
+  return gitDirs
+    .flatMap((dir) => names.map((name) => join(dir, name)))
     .concat([".gitignore", ".gitattributes"].map((name) => join(folder, name)))
     .find((path) => isObstacle(path))
 }
@@ -167,14 +167,14 @@ export function killProcessTree(child: ChildProcess): void {
   try {
     process.kill(-child.pid, "SIGKILL")
   } catch {
-    child.kill("SIGKILL") // no process groups here, or the process has ended
+    child.kill("SIGKILL") // this system has no process groups, or the process has ended
   }
 }
 
 function killWithTaskkill(child: ChildProcess): void {
-  const killAlone = () => void child.kill("SIGKILL")
+  const killOnlyProcess = () => void child.kill("SIGKILL")
   const taskkill = join(process.env.SystemRoot ?? "C:\\Windows", "System32", "taskkill.exe")
   spawn(taskkill, ["/pid", String(child.pid), "/t", "/f"], { stdio: "ignore", windowsHide: true })
-    .on("error", killAlone)
-    .on("exit", killAlone)
+    .on("error", killOnlyProcess)
+    .on("exit", killOnlyProcess)
 }

@@ -10,7 +10,7 @@ import { type AgentProvider, MODEL_AGENTS, type ModelAgent } from "../core/model
 export type ChosenAgent = { agent: Agent; headless: HeadlessAgent }
 type Env = Record<string, string | undefined>
 
-/** The agent that `llm.provider` names or, for `agent`, the first one that is installed. */
+/** Returns the agent that `llm.provider` names or, if that is `agent`, the first one that is installed. */
 export async function chooseAgent(provider: AgentProvider, env: Env): Promise<ChosenAgent | undefined> {
   if (provider !== "agent") return headlessOf(provider)
   for (const name of MODEL_AGENTS) {

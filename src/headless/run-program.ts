@@ -8,6 +8,8 @@ export type ProgramRun = {
   folder: string
   input: string
   limitMs: number
+  /** An open file that receives what the program prints to stdout, without a limit. If absent, it is returned. */
+  outputFile?: number
   signal?: AbortSignal | undefined
 }
 
@@ -19,33 +21,34 @@ export type ProgramEnd = {
   stopped?: "time" | "size" | "cancelled"
 }
 
-const MAX_BYTES = 16 << 20
-/** Only this many bytes at the end of stderr are kept, because the end says what went wrong. */
+const MAX_OUTPUT_BYTES = 16 << 20
+/** The maximum number of bytes of stderr to keep. The last bytes are kept, because the end says what went wrong. */
 const MAX_STDERR_BYTES = 64 << 10
 
 /**
- * Runs another vendor's program: never through a shell, and in its own session, so that it cannot ask on the terminal. It is
- * killed with everything that it started if it takes too long or prints too much, and when dex is stopped. Rejects with Node's
- * own error if it cannot be started.
+ * Runs another vendor's program: never through a shell, and in its own session, so that it cannot ask questions on the terminal.
+ * It is killed with everything that it started if it takes too long or prints too much, and when dex is stopped. Rejects with
+ * Node's own error if it cannot be started.
  */
-export function runProgram({ program, args, env, folder, input, limitMs, signal }: ProgramRun): Promise<ProgramEnd> {
+export function runProgram(run: ProgramRun): Promise<ProgramEnd> {
+  const { program, args, env, folder, input, limitMs, outputFile = "pipe", signal } = run
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       cwd: folder,
       env,
       detached: process.platform !== "win32",
       windowsHide: true,
-      stdio: ["pipe", "pipe", "pipe"],
+      stdio: ["pipe", outputFile, "pipe"],
     })
-    // An error here means that the program ended before it read everything. Its exit code says why, so the error is ignored.
-    child.stdin.on("error", () => {}).end(input)
+    // A write error means that the program ended before it read its whole input. Its exit code says why, so the error is ignored.
+    child.stdin!.on("error", () => {}).end(input)
     let stopped: ProgramEnd["stopped"]
     const stop = (why: ProgramEnd["stopped"]) => {
       stopped ??= why
       killProcessTree(child)
-      // A process that has left its session may survive and keep these open, so dex does not wait for it.
-      child.stdout.destroy()
-      child.stderr.destroy()
+      // A process that has left the session may survive and keep the pipes open, so dex closes them and does not wait.
+      child.stdout?.destroy()
+      child.stderr!.destroy()
     }
     const stopTracking = endWithDex(child)
     const timer = setTimeout(() => stop("time"), limitMs)
@@ -59,13 +62,13 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
     }
     const chunks: Buffer[] = []
     let bytes = 0
-    child.stdout.on("data", (chunk: Buffer) => {
+    child.stdout?.on("data", (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > MAX_BYTES) stop("size")
+      if (bytes > MAX_OUTPUT_BYTES) stop("size")
       else chunks.push(chunk)
     })
     let stderr = ""
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    child.stderr!.setEncoding("utf8").on("data", (text: string) => {
       stderr = (stderr + text).slice(-MAX_STDERR_BYTES)
     })
     child.on("error", (error) => {
@@ -81,10 +84,13 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const
 
-/** All running children. A signal concerns all of them, so there is one list and one listener. */
+/** All running children. A signal must end all of them, so they share one set and one listener. */
 const runningChildren = new Set<ChildProcess>()
 
-/** Ends the child when dex ends: in its own session it would otherwise continue after Ctrl-C. */
+/**
+ * Ends the child when dex ends: in its own session it would otherwise continue after Ctrl-C. Call the returned function when the
+ * child has ended.
+ */
 function endWithDex(child: ChildProcess): () => void {
   if (runningChildren.size === 0) {
     process.on("exit", killAll)

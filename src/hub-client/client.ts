@@ -19,6 +19,7 @@ import type {
   PlanAnswer,
   PlanRequest,
   PlanResponse,
+  PositionResponse,
   WireChunk,
   WireNotice,
   WireProblem,
@@ -66,7 +67,7 @@ export type HubMember = {
   tenant: string
   member: { name: string; role: string }
   projects: { key: string; title?: string; level: string }[]
-  /** A hub of another version may send no notices, or unknown ones. */
+  /** A hub of another version may send no notices, or types of notices that this dex does not know. */
   notices?: WireNotice[]
   /** The number of access requests that wait for the member's decision. */
   requests?: number
@@ -81,7 +82,15 @@ export type HubAccess = { member: string; project: string; level?: string }
 export type HubStored = { bytes: number; quota_bytes: number }
 
 /** A deletion on the hub, without the content. Times are ISO dates. */
-export type HubReceipt = { at: string; conversations: number; why: string; by?: string; key_gone_at?: string }
+export type HubReceipt = {
+  at: string
+  conversations: number
+  why: string
+  by?: string
+  key_gone_at?: string
+  words_gone_at?: string
+  words_wait_for?: string[]
+}
 
 /** A conversation that the hub hides from everybody except its owner, because newer rules found what looks like a secret. */
 export type HubQuarantined = { source: string; id: string; at: string; rules: string[] }
@@ -101,13 +110,13 @@ export type HubToken = {
 export type HubClient = {
   address: string
   me(): Promise<HubMember>
-  /** The ways to log in. This needs no token. A hub that does not list them accepts tokens. */
+  /** The ways to log in. This needs no token. An old hub, which does not list them, accepts only tokens. */
   loginMethods(): Promise<string[]>
   beginDeviceLogin(): Promise<DeviceLogin>
   askDeviceLogin(login: string): Promise<DeviceLoginState>
   /** Exchanges an invitation for a token. Each invitation works once. */
   redeem(code: string): Promise<string>
-  /** The hub's deletions and quarantines of the member's conversations. */
+  /** Receipts for the member's deleted conversations, and the conversations that the hub has quarantined. */
   mine(): Promise<{ receipts: HubReceipt[]; quarantined: HubQuarantined[] }>
   /** The member's own tokens, without their secrets. */
   tokens(): Promise<HubToken[]>
@@ -122,7 +131,9 @@ export type HubClient = {
   plan(request: PlanRequest): Promise<PlanAnswer[]>
   sendChunk(project: string, ref: SharedRef, chunk: WireChunk): Promise<void>
   commit(request: CommitRequest): Promise<CommitResponse>
-  /** Runs a tool on the team's history. The hub's tools are dex's own. */
+  /** Whether the hub's history still includes a position. Undefined if the hub is too old to say. */
+  position(of: string): Promise<PositionResponse | undefined>
+  /** Runs a tool on the team's history. Its input and output are the same as on this machine. */
   ask<O>(tool: string, input: object): Promise<O>
   /** Also succeeds if the hub has no such conversation. */
   remove(ref: SharedRef): Promise<void>
@@ -138,7 +149,7 @@ export type ClientOptions = {
   signal?: AbortSignal
   timeoutMs?: number
   /** How many times to try if the hub is busy or fails. The hub may say how long to wait before the next attempt. */
-  patience?: number
+  maxTries?: number
   /** The last sentence of the error message if the hub cannot answer now: what this means for the user. */
   consequence?: string
 }
@@ -186,38 +197,41 @@ export function openHub({
   token,
   signal,
   timeoutMs = TIMEOUT_MS,
-  patience = MAX_TRIES,
+  maxTries = MAX_TRIES,
   consequence = SENT_LATER_NOTE,
 }: ClientOptions): HubClient {
   const connections = openConnections()
   const host = new URL(address).host
   const stoppedError = (cause?: unknown) => new HubError("stopped", "Stopped before the hub answered.", { cause })
 
-  const sendRequest = async ({ method, path, body, type, isOnce }: HubRequestParts): Promise<Reply> => {
+  const sendRequest = async ({ method, path, body, type, isUnrepeatable }: HubRequestParts): Promise<Reply> => {
     try {
       const headers = { accept: "application/json", ...(body && { "content-type": type }) }
-      const request = { url: `${address}${path}`, method, headers, key: token, body, isOnce, connections }
-      const answer = await send({ ...request, timeoutMs, signal, mostBytes: MAX_ANSWER_BYTES })
+      const request = { url: `${address}${path}`, method, headers, key: token, body, isUnrepeatable, connections }
+      const answer = await send({ ...request, timeoutMs, signal, maxBytes: MAX_ANSWER_BYTES })
       return { status: answer.status, text: await answer.text(), headers: answer.headers }
     } catch (error) {
       if (signal?.aborted) throw stoppedError(error)
       if (!isNetError(error)) throw error
       const { reason, code } = error
-      const why = reason === "timeout" ? "no answer in time" : reason === "size" ? "the answer is too long" : code
-      throw new HubError("offline", `The hub at ${host} cannot be reached (${why}). ${consequence}`, { cause: error })
+      const reasonText =
+        reason === "timeout" ? "no answer in time" : reason === "size" ? "the answer is too long" : code
+      throw new HubError("offline", `The hub at ${host} cannot be reached (${reasonText}). ${consequence}`, {
+        cause: error,
+      })
     }
   }
 
-  const call = async <T>(method: string, path: string, body?: object | Buffer, isOnce = false): Promise<T> => {
+  const call = async <T>(method: string, path: string, body?: object | Buffer, isUnrepeatable = false): Promise<T> => {
     const content = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body))
     const type = Buffer.isBuffer(body) ? "application/zstd" : "application/json"
     for (let tries = 1; ; tries++) {
-      const reply = await sendRequest({ method, path, body: content, type, isOnce })
+      const reply = await sendRequest({ method, path, body: content, type, isUnrepeatable })
       if (reply.status >= 200 && reply.status < 300) return jsonOf(reply, host) as T
       const problem = problemOf(reply, { host, token, consequence })
-      if ((problem.trouble !== "busy" && problem.trouble !== "failed") || tries >= patience) throw problem
-      // With one of these two statuses, the hub has not done anything yet.
-      if (isOnce && reply.status !== 429 && reply.status !== 503) throw problem
+      if ((problem.trouble !== "busy" && problem.trouble !== "failed") || tries >= maxTries) throw problem
+      // Only 429 and 503 mean that the hub has not done anything yet.
+      if (isUnrepeatable && reply.status !== 429 && reply.status !== 503) throw problem
       const waitMs = problem.retryAfterMs ?? DEFAULT_WAIT_MS * tries
       if (waitMs > MAX_WAIT_MS) throw problem
       await pauseBeforeRetry(waitMs, signal).catch((error: unknown) => {
@@ -267,6 +281,14 @@ export function openHub({
       if (conversations?.length === request.conversations.length) return conversations
       throw new HubError("refused", `${host} is not a dex hub. Check the address.`)
     },
+    position: async (of) => {
+      try {
+        return await call<PositionResponse>("GET", `/v1/push/position?of=${encodeURIComponent(of)}`)
+      } catch (error) {
+        if (isHubError(error) && error.status === 404) return undefined
+        throw error
+      }
+    },
     sendChunk: (project, ref, { hash, data }) =>
       call("PUT", `${conversation(ref)}/chunks/${hash}?project=${encodeURIComponent(project)}`, data),
     commit: (request) => call("POST", "/v1/push/commit", request),
@@ -276,8 +298,8 @@ export function openHub({
   }
 }
 
-/** `isOnce`: a repeated call would have another effect, so it is retried only if the hub has not done anything yet. */
-type HubRequestParts = { method: string; path: string; body: Buffer | undefined; type: string; isOnce: boolean }
+/** `isUnrepeatable`: a repeated call would have another effect, so it is retried only if the hub has not done anything yet. */
+type HubRequestParts = { method: string; path: string; body: Buffer | undefined; type: string; isUnrepeatable: boolean }
 
 type Reply = { status: number; text: string; headers: IncomingHttpHeaders }
 
@@ -304,12 +326,14 @@ function problemOf(
     return new HubError("secret", `The hub found what looks like a secret (${rules.join(", ") || "no rule named"}).`, {
       rules,
     })
-  if (status === 429 || status === 503 || status === 502 || status === 504)
+  if (status === 429 || status === 503 || status === 502 || status === 504) {
+    const isBusy = status === 429 || code === "busy"
     return new HubError(
       "busy",
-      `The hub at ${host} ${code === "database" ? "cannot answer now" : "is busy"} (${status}${details}). ${consequence}`,
+      `The hub at ${host} ${isBusy ? "is busy" : "cannot answer now"} (${status}${details}). ${consequence}`,
       { retryAfterMs: retryAfterMs(headers) },
     )
+  }
   if (status === 507) return new HubError("full", `The hub at ${host} accepts nothing more from you for now${details}`)
   if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${details}). ${consequence}`)
   return new HubError("refused", `The hub at ${host} refused the request (${status}${details}).`, { status })

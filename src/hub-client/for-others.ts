@@ -5,9 +5,9 @@ import { withVisibleTexts } from "../render/visible.ts"
 /** One kind of removed text, and how often it was removed. `earlier`: it was already removed when dex read the text. */
 export type RemovedText = { what: string; count: number; earlier?: boolean }
 
-const MARK = /\[REDACTED:([\w-]+)\]/g
-const HOME = "your home folder's path"
-const NAME = "your name in other paths"
+const REDACTION_MARK = /\[REDACTED:([\w-]+)\]/g
+const HOME_LABEL = "your home folder's path"
+const NAME_LABEL = "your name in other paths"
 
 /**
  * Returns a copy of a value for other people: without invisible characters, redacted by the newest rules, and without user names
@@ -20,20 +20,20 @@ export function redactForSharing<T extends object>(
   const visible = withVisibleTexts(structuredClone(value)).output as RawRecord
   const earlier = marksIn(JSON.stringify(visible))
   const { record, redactions } = redactRecord(visible)
-  let homes = 0
-  let names = 0
+  let homeCount = 0
+  let nameCount = 0
   const maskedRecord = mapTexts(record, (text) => {
     const maskedText = maskPlaces(text, places)
-    homes += maskedText.homes
-    names += maskedText.names
+    homeCount += maskedText.homeCount
+    nameCount += maskedText.nameCount
     return maskedText.text
   })
   return {
     value: maskedRecord as T,
     taken_out: [
       ...Object.entries(redactions).map(([what, count]) => ({ what, count })),
-      ...(homes > 0 ? [{ what: HOME, count: homes }] : []),
-      ...(names > 0 ? [{ what: NAME, count: names }] : []),
+      ...(homeCount > 0 ? [{ what: HOME_LABEL, count: homeCount }] : []),
+      ...(nameCount > 0 ? [{ what: NAME_LABEL, count: nameCount }] : []),
       ...[...earlier].map(([what, count]) => ({ what, count, earlier: true })),
     ],
   }
@@ -51,7 +51,7 @@ export function sumRemoved(lists: Iterable<RemovedText[]>): RemovedText[] {
 
 function marksIn(text: string): Map<string, number> {
   const counts = new Map<string, number>()
-  for (const [, rule] of text.matchAll(MARK)) counts.set(rule!, (counts.get(rule!) ?? 0) + 1)
+  for (const [, rule] of text.matchAll(REDACTION_MARK)) counts.set(rule!, (counts.get(rule!) ?? 0) + 1)
   return counts
 }
 
@@ -65,10 +65,10 @@ function mapTexts(value: unknown, change: (text: string) => string): unknown {
 /** Patterns for texts that identify a machine: home folders and user names. Built once for many texts; see `maskPlaces`. */
 export type PlacePatterns = { home: RegExp | undefined; names: RegExp | undefined; common: RegExp | undefined }
 
-type MaskedText = { text: string; homes: number; names: number }
+type MaskedText = { text: string; homeCount: number; nameCount: number }
 
-const MASK = "[user]"
-/** Matches the separator between two names of a path: plain, escaped in JSON, or percent-encoded. */
+const USER_MASK = "[user]"
+/** Matches the separator between two names in a path: plain, escaped in JSON, or percent-encoded. */
 const SEPARATOR = String.raw`(?:[\\/]+|%2F|%5C|\\u002f|\\u005c)`
 const NAME_END = String.raw`(?![\p{L}\p{N}\p{M}])`
 /** Matches the start of a name, also after an escaped character: `%2Falice`. */
@@ -80,7 +80,7 @@ const IMPERSONAL_NAMES = new Set(
   ),
 )
 /**
- * Matches a folder `Users` at the root, on a drive or on a mounted drive (`C:\Users`, `/mnt/c/Users`), and the name of the folder
+ * Matches a folder `Users` at the root, on a drive or on a mounted drive (`C:\Users`, `/mnt/c/Users`), and the name of a folder
  * in it. Does not match `/v2/Users/1` in a web address.
  */
 const ANY_HOME =
@@ -88,7 +88,7 @@ const ANY_HOME =
 
 /**
  * Builds the patterns. `folders` are the folders in which projects are or were, on this machine or another one. The user names in
- * their paths are masked too, because the same person may have another user name there.
+ * their paths are masked too, because the same person may have another user name elsewhere.
  */
 export function createPlacePatterns({
   home,
@@ -120,31 +120,31 @@ export function createPlacePatterns({
 
 /** Replaces the home folder with `~`, and user names in other paths with `[user]`. Masking a text again changes nothing. */
 export function maskPlaces(text: string, places: PlacePatterns): MaskedText {
-  let homes = 0
-  let names = 0
+  let homeCount = 0
+  let nameCount = 0
   let masked = text
   if (places.home)
     masked = masked.replace(places.home, () => {
-      homes++
+      homeCount++
       return "~"
     })
   const hide = (_: string, before: string) => {
-    names++
-    return before + MASK
+    nameCount++
+    return before + USER_MASK
   }
   if (places.common) masked = masked.replace(places.common, hide)
   if (places.names)
     masked = masked.replace(places.names, (name: string, ...rest: unknown[]) => {
       const position = rest.find((one) => typeof one === "number") as number
       if (!isInPath(masked, position)) return name
-      names++
-      return MASK
+      nameCount++
+      return USER_MASK
     })
   masked = masked.replace(ANY_HOME, hide)
-  return { text: masked, homes, names }
+  return { text: masked, homeCount, nameCount }
 }
 
-/** The user in whose home folder a folder is; undefined if the path does not show one. */
+/** The user whose home folder contains this folder. Undefined if the path shows no home folder. */
 function ownerIn(folder: string): string | undefined {
   return /(?:^|[\\/])(?:Users|home)[\\/]+([^\\/]+)/i.exec(folder)?.[1]
 }
@@ -175,16 +175,16 @@ function namePattern(name: string): string {
 }
 
 function characterPattern(character: string): string {
-  if (/[\w.-]/.test(character)) return escaped(character)
+  if (/[\w.-]/.test(character)) return escapeForRegExp(character)
   const units = Array.from({ length: character.length }, (_, i) =>
     character.charCodeAt(i).toString(16).padStart(4, "0"),
   )
   const bytes = Array.from(Buffer.from(character), (byte) => `%${byte.toString(16).padStart(2, "0")}`)
   const inJson = units.map((unit) => String.raw`\\+u${unit}`).join("")
-  return String.raw`(?:\\*${escaped(character)}|${inJson}|${bytes.join("")}${character === " " ? String.raw`|\+` : ""})`
+  return String.raw`(?:\\*${escapeForRegExp(character)}|${inJson}|${bytes.join("")}${character === " " ? String.raw`|\+` : ""})`
 }
 
-function escaped(text: string): string {
+function escapeForRegExp(text: string): string {
   return text.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&")
 }
 

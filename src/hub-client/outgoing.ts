@@ -48,7 +48,7 @@ export function createOutgoing(
   const selectedMessages = stored.map((message) => selectShared(message, rules, countLeftOut))
   const paths = selectedMessages.map(pathsOf)
   const shared = {
-    title: row.title && rules.what.includes("said") ? row.title : undefined,
+    title: rules.what.includes("said") ? recordedTitleOf(row) : undefined,
     git_branch: row.git_branch,
     agent_version: row.agent_version,
     models: row.models,
@@ -68,6 +68,11 @@ export function createOutgoing(
   return { head: headOf(row, head, messages, rules.places), messages, taken_out, left_out: leftOut }
 }
 
+/** The title without the one that the person gave it in dex, which stays on this machine. */
+function recordedTitleOf({ title, recorded_title }: ConversationRow) {
+  return recorded_title === undefined ? title : (recorded_title ?? undefined)
+}
+
 /**
  * The version of a message on the hub. It grows with the local version, and also changes if only the shared form changes (newer
  * rules, another choice of parts). An unchanged message keeps its version, so that its chunk is not sent again.
@@ -78,7 +83,7 @@ function versionFor(local: number, message: StoredMessage): number {
 /** The number of versions on the hub for each local version: one for each value of the fingerprint's first four digits. */
 const CONTENT_VERSIONS = 1 << 16
 
-/** The conversation's id on a hub. An id that reveals a folder or name of this machine is replaced. */
+/** The conversation's id on a hub. An id that reveals a folder or user name is replaced. */
 export function sharedId(id: string, places: PlacePatterns): string {
   return maskPlaces(id, places).text === id ? id : `dex-${fingerprint(id).slice(0, 32)}`
 }
@@ -90,7 +95,7 @@ function headOf(
   places: PlacePatterns,
 ): WireHead {
   const current = messages.filter(({ superseded }) => !superseded)
-  const shown = current.length > 0 ? current : messages
+  const shownMessages = current.length > 0 ? current : messages
   const { parent } = row
   return {
     source: row.ref.source,
@@ -105,7 +110,7 @@ function headOf(
     message_count: row.message_count,
     superseded: row.superseded,
     copied_count: row.copied_count,
-    estimated_tokens: shown.reduce((sum, message) => sum + estimateTokens(messageText(message, "stripped")), 0),
+    estimated_tokens: shownMessages.reduce((sum, message) => sum + estimateTokens(messageText(message, "stripped")), 0),
     text_bytes: messages.reduce((sum, message) => sum + textBytes(message), 0),
     redaction_version: REDACTION_VERSION,
   }
@@ -194,9 +199,9 @@ const MIN_TEXT_LENGTH = 1 << 10
  */
 function shortenTexts(message: StoredMessage, countLeftOut: (what: string) => void): StoredMessage {
   let shortened = message
-  for (let most = MAX_TEXT_LENGTH; !fits(shortened) && most >= MIN_TEXT_LENGTH; most /= 2) {
+  for (let maxLength = MAX_TEXT_LENGTH; !fits(shortened) && maxLength >= MIN_TEXT_LENGTH; maxLength /= 2) {
     const parts = message.parts.map((part) =>
-      part.text.length > most ? { ...part, text: cutText(part.text, most) } : part,
+      part.text.length > maxLength ? { ...part, text: cutText(part.text, maxLength) } : part,
     )
     shortened = { ...message, parts }
   }
@@ -210,9 +215,9 @@ function fits(message: StoredMessage): boolean {
   return line.length * 3 <= MAX_BYTES || Buffer.byteLength(line) <= MAX_BYTES
 }
 
-function cutText(text: string, most: number): string {
-  const start = text.slice(0, most).toWellFormed()
-  return `${start}\n[${text.length - most} more characters are only on the author's machine: a hub takes 4 MB of a message]`
+function cutText(text: string, maxLength: number): string {
+  const start = text.slice(0, maxLength).toWellFormed()
+  return `${start}\n[${text.length - maxLength} more characters are only on the author's machine: a hub takes 4 MB of a message]`
 }
 
 function withoutHunks(part: Part): Part {
@@ -250,30 +255,30 @@ function wasRedacted(path: string): boolean {
 
 /**
  * A path relative to the project's folder, with slashes; undefined if it is outside the project. `folders` are all folders in
- * which the project is or was: on this machine, on another one, on Windows, and its worktrees.
+ * which the project is or was, on any machine and system, and its worktrees.
  */
 export function pathInProject(
   path: string,
   folders: readonly string[],
   { home, platform }: { home: string; platform: NodeJS.Platform },
 ): string | undefined {
-  const plain = normalisedPath(path.replace(/^~(?=$|[\\/])/, () => home))
+  const plain = normalisePath(path.replace(/^~(?=$|[\\/])/, () => home))
   if (!isAbsolutePath(plain)) return pathInside(/^[A-Za-z]:/.test(plain) ? ".." : plain)
   // The longest folder comes first, because a worktree may be inside the project.
-  for (const folder of folders.map(normalisedPath).sort((a, b) => b.length - a.length)) {
+  for (const folder of folders.map(normalisePath).sort((a, b) => b.length - a.length)) {
     const base = folder.replace(/\/+$/, "")
     if (!isAbsolutePath(folder) || base === "" || /^[A-Za-z]:$/.test(base)) continue
     const steps = base.split("/").length
     const names = plain.split("/")
-    // The paths are cut into names first, because another spelling of the same folder may have another length.
-    const key = (text: string) => foldPath(text, isWindows(base) ? "win32" : platform)
+    // The paths are split into names first, because another spelling of the same folder may have another length.
+    const key = (text: string) => foldPath(text, isWindowsPath(base) ? "win32" : platform)
     if (names.length > steps && key(names.slice(0, steps).join("/")) === key(base))
       return pathInside(names.slice(steps).join("/"))
   }
   return undefined
 }
 
-/** Matches the folder of a worktree inside the project, where agents keep them. The files in it belong to the project. */
+/** Matches the path of a worktree that an agent keeps inside the project. The files in it belong to the project. */
 const WORKTREE = /^\.(?:claude\/worktrees|worktrees|git\/worktrees)\/[^/]+\//
 
 function pathInside(relative: string): string | undefined {
@@ -284,17 +289,17 @@ function pathInside(relative: string): string | undefined {
 }
 
 /** The path with slashes, without `..`, and without the prefix that Windows may put before a drive. */
-function normalisedPath(path: string): string {
+function normalisePath(path: string): string {
   const slashes = /^(?:[A-Za-z]:[\\/]|\\\\)/.test(path) || !path.includes("/") ? path.replaceAll("\\", "/") : path
   const withoutPrefix = slashes.replace(/^\/\/\?\/(?=[A-Za-z]:)/, "")
   return isAbsolutePath(withoutPrefix) ? posix.normalize(withoutPrefix) : withoutPrefix
 }
 
 function isAbsolutePath(path: string): boolean {
-  return path.startsWith("/") || isWindows(path)
+  return path.startsWith("/") || isWindowsPath(path)
 }
 
-function isWindows(path: string): boolean {
+function isWindowsPath(path: string): boolean {
   return /^[A-Za-z]:\//.test(path)
 }
 

@@ -1,7 +1,12 @@
 import { type Consent, consentFor, type HubChoices } from "../config/hub.ts"
 import { isSameConversation, type Ref, siblingRef } from "../core/ref.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
-import type { ConversationRow, HistoryWriter, MessageVersion } from "../store/history/store.ts"
+import {
+  type ConversationRow,
+  type HistoryWriter,
+  type MessageVersion,
+  WORKTREE_REASON,
+} from "../store/history/store.ts"
 import type { Pushed, PushedRow } from "../store/hub/pushed.ts"
 import { type HubClient, type HubError, isHubError } from "./client.ts"
 import {
@@ -12,6 +17,7 @@ import {
   type OutgoingRules,
 } from "./outgoing.ts"
 import {
+  type CommitResponse,
   chunksOf,
   MAX_CHUNK_BYTES,
   MAX_CHUNK_PLAIN,
@@ -64,9 +70,10 @@ const LEAVING_AT_ONCE = 100
 /** How long after a refusal a conversation is retried, in milliseconds: access may have been granted meanwhile. */
 const RETRY_REFUSED_MS = 3_600_000
 /**
- * The versions of the code that decides what is sent of a message. If one of them changes, all conversations are checked again.
+ * The versions of the redaction rules and of the form in which messages are sent. If one of them changes, all conversations are
+ * checked again.
  */
-const RULES = `${REDACTION_VERSION}.${OUTGOING_VERSION}`
+const RULES_VERSION = `${REDACTION_VERSION}.${OUTGOING_VERSION}`
 
 /**
  * Brings a hub up to date with what the user shares. A push can be interrupted at any time: acknowledged conversations are
@@ -76,6 +83,7 @@ export async function pushAll(parts: PushParts): Promise<PushReport> {
   const { pushed, hub } = parts
   const report: PushReport = { sent: 0, removed: 0, refused: 0, chunks: 0, bytes: 0, complete: true }
   pushed.begin(parts.account)
+  await checkPosition(parts)
   for (const project of pushed.withdrawn()) {
     await hub.withdraw(project)
     pushed.endWithdrawal(project)
@@ -85,6 +93,29 @@ export async function pushAll(parts: PushParts): Promise<PushReport> {
   await followFeed(parts, report)
   await removeLeaving(parts, report)
   return report
+}
+
+/** How often a laptop that sends nothing asks whether the hub still has what it acknowledged, in milliseconds. */
+const CHECK_POSITION_MS = 3_600_000
+
+/** Offers everything again if the hub's database was restored to a state before what it acknowledged. */
+async function checkPosition(parts: PushParts): Promise<void> {
+  const { store, pushed, hub, now } = parts
+  const last = pushed.position()
+  if (!last) return
+  const isRecent = now() - last.at < CHECK_POSITION_MS
+  if (isRecent && (await feedToken(parts)) === (await store.revision())) return
+  const answer = await hub.position(last.position)
+  if (!answer) return
+  if (!answer.known) pushed.forgetAcknowledged()
+  pushed.savePosition(answer.position, now())
+}
+
+/** The later of two positions in the hub's history. */
+function laterPosition(one: string | undefined, other: string): string {
+  const [history, seq] = one?.split("@") ?? []
+  const [otherHistory, otherSeq] = other.split("@")
+  return history === otherHistory && Number(seq) > Number(otherSeq) ? one! : other
 }
 
 /**
@@ -98,9 +129,16 @@ export async function feedToken(parts: SharingContext): Promise<string | undefin
 
 /** A fingerprint of everything that decides what is shared, except the conversations themselves. */
 async function rulesFingerprint({ store, pushed, choices, allows }: SharingContext): Promise<string> {
-  const privateProjects = (await store.projects()).filter((project) => project.private).map(({ path }) => path)
+  const projects = await store.projectIdentities()
+  const privateProjects = projects.filter((project) => project.private).map(({ path }) => path)
+  // Worktrees do not count: each new one would have all conversations checked again, and earlier ones hardly name its files.
+  const joinedFolders = projects.map(({ path, folders = [] }) => [
+    path,
+    ...folders.flatMap((folder) => (folder.why === WORKTREE_REASON ? [] : folder.path)),
+  ])
   const sharedProjects = choices().consents.map(({ at: _, ...consent }) => [consent, allows(consent.project)])
-  return fingerprint(JSON.stringify([RULES, sharedProjects, privateProjects.sort(), pushed.held()])).slice(0, 16)
+  const rules = [RULES_VERSION, sharedProjects, privateProjects, joinedFolders.filter((paths) => paths.length > 1)]
+  return fingerprint(JSON.stringify([...rules, pushed.held()])).slice(0, 16)
 }
 
 async function followFeed(parts: PushParts, report: PushReport): Promise<void> {
@@ -166,7 +204,7 @@ async function removeLeaving(parts: PushParts, report: PushReport): Promise<void
         return
       }
       await hub.remove({ source: row.ref.source, id: row.shared_id })
-      // No record of a forgotten conversation stays on this machine.
+      // `gone` keeps a conversation that is still on this machine from being sent again. A forgotten one leaves no record.
       if (await store.conversation(row.ref)) pushed.put({ ...row, state: "gone", at: parts.now() })
       else pushed.remove(row.ref)
       report.removed++
@@ -208,7 +246,7 @@ export async function sharingConsent(
 
 const MAX_ANCESTORS = 32
 
-/** True if the conversation is held back, or one of those from which it was forked or started: they share messages. */
+/** True if the conversation or one of its ancestors is held back. A fork and a subagent share messages with their ancestors. */
 async function isHeldBack(
   store: Pick<HistoryWriter, "conversation">,
   pushed: Pick<Pushed, "isHeld">,
@@ -260,7 +298,7 @@ async function prepare(
   if (pushedRow?.state === "gone" || pushedRow?.state === "leaving") return
   if (pushedRow?.state === "refused" && pushedRow.rules !== undefined && pushedRow.rules >= REDACTION_VERSION) return
   const versions = await store.versions(ref)
-  const mark = markOf(row, versions, consent)
+  const mark = markOf(row, versions, consent, await store.projectFolders(consent.project))
   if (pushedRow?.state === "sent" && pushedRow.mark === mark) {
     if (conversation !== undefined && pushedRow.conversation !== conversation)
       pushed.put({ ...pushedRow, conversation })
@@ -294,10 +332,18 @@ async function prepare(
   await batches.add(prepared)
 }
 
-/** A fingerprint that changes whenever something different would be sent. It is computed without reading a message. */
-function markOf(row: ConversationRow, versions: readonly MessageVersion[], { key, what, visibility }: Consent): string {
+/**
+ * A fingerprint that changes whenever something different would be sent. It is computed without reading a message. The user's
+ * names are left out, because they depend on the environment of the process.
+ */
+function markOf(
+  row: ConversationRow,
+  versions: readonly MessageVersion[],
+  { key, what, visibility }: Consent,
+  folders: string[],
+): string {
   const { path: _, archived: __, ...head } = row
-  return fingerprint(JSON.stringify([RULES, head, versions, key, what, visibility]))
+  return fingerprint(JSON.stringify([RULES_VERSION, head, versions, key, what, visibility, folders.sort()]))
 }
 
 function rowOf(
@@ -409,7 +455,8 @@ async function sendConversation(
     if (answer.state === "have")
       return pushed.put({ ...rowOf(prepared, pushedRow, now()), state: "sent", rev: answer.rev })
     try {
-      const { rev } = await send(parts, prepared, answer, report)
+      const { rev, position } = await send(parts, prepared, answer, report)
+      if (position !== undefined) pushed.savePosition(laterPosition(pushed.position()?.position, position), now())
       pushed.put({ ...rowOf(prepared, pushedRow, now()), state: "sent", rev })
       report.sent++
       return
@@ -425,10 +472,10 @@ async function send(
   { row, consent, outgoing, chunks, digest }: PreparedConversation,
   { chunks: missing, rev }: Extract<PlanAnswer, { state: "send" }>,
   report: PushReport,
-): Promise<{ rev: number }> {
-  const wanted = new Set(missing)
+): Promise<CommitResponse> {
+  const missingHashes = new Set(missing)
   for (const chunk of chunks)
-    if (wanted.delete(chunk.hash)) {
+    if (missingHashes.delete(chunk.hash)) {
       await hub.sendChunk(consent.key, { source: row.ref.source, id: outgoing.head.id }, chunk)
       report.chunks++
       report.bytes += chunk.data.length

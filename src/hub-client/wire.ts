@@ -5,7 +5,7 @@ import { codeOf } from "../core/error.ts"
 import type { Usage } from "../core/usage.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 
-// The protocol between a laptop and a hub. Both import this file; docs/hub.md lists every call.
+// The protocol between a laptop and a hub. Both import this file.
 
 /**
  * The number of characters after which a chunk ends. Larger chunks compress better; smaller ones cost less to send again when a
@@ -17,7 +17,9 @@ export const MAX_CHUNK_BYTES = 8 << 20
 export const MAX_CHUNK_PLAIN = 4 << 20
 /** The maximum uncompressed size of chunks from earlier versions, which hubs still store. */
 const MAX_STORED_PLAIN = 64 << 20
-/** A chunk may always decompress to this many bytes. Larger ones may decompress to at most MAX_RATIO times the sent size. */
+/**
+ * A chunk may always decompress to this many bytes. If it decompresses to more, then to at most MAX_RATIO times the sent size.
+ */
 const ALWAYS_ALLOWED_PLAIN = 256 << 10
 const MAX_RATIO = 50
 /** The maximum number of conversations in one plan. */
@@ -26,7 +28,7 @@ export const MAX_PLANNED = 100
 /** A shared message. Its `number` never changes; its `version` changes whenever its content does. */
 export type WireMessage = StoredMessage & { version: number }
 
-/** A shared conversation without its messages. It contains no path of the laptop. */
+/** A shared conversation without its messages. It contains no path from the laptop. */
 export type WireHead = {
   source: SourceId
   id: string
@@ -55,9 +57,9 @@ export type PlannedConversation = { source: SourceId; id: string; digest: string
 export type PlanRequest = { project: string; conversations: PlannedConversation[] }
 
 /**
- * One answer for each conversation, in order. `have`: the hub has exactly this. `send`: these chunks are missing; commit on top
- * of `rev`. `gone`: the conversation was forgotten on the hub, which does not accept it again. `refused`: `why` is a sentence for
- * the user.
+ * One answer for each conversation, in order. `have`: the hub has exactly this version. `send`: these chunks are missing; commit
+ * on top of `rev`. `gone`: the conversation was forgotten on the hub, which does not accept it again. `refused`: `why` is a
+ * sentence for the user.
  */
 export type PlanAnswer =
   | { state: "have"; rev: number }
@@ -78,8 +80,14 @@ export type CommitRequest = {
   head: WireHead
 }
 
-/** The same request always gets the same receipt. */
-export type CommitResponse = { rev: number; seq: number; receipt: string }
+/** The same request always gets the same receipt. `position` is the hub's history and the number of its last change; older hubs do not send it. */
+export type CommitResponse = { rev: number; seq: number; receipt: string; position?: string }
+
+/**
+ * The hub's position now. `known` is false if its history does not include the position in question: its database was restored to
+ * an earlier state.
+ */
+export type PositionResponse = { position: string; known: boolean }
 
 /** The body of every answer that is not a success. `rules` are the redaction rules that found a secret. */
 export type WireProblem = { error: { code: string; message: string; rules?: string[] } }
@@ -87,7 +95,7 @@ export type WireProblem = { error: { code: string; message: string; rules?: stri
 /** Notifies a member that an admin may read one of their conversations, and until when. */
 export type WireNotice = { type: "break_glass"; by: string; ref: string; reason: string; at: string; until: string }
 
-/** A member's request to share a project, which its owners decide. `at` is an ISO date. */
+/** A member's request for access to a project. The project's owners decide it. `at` is an ISO date. */
 export type HubRequest = { project: string; member: string; at: string }
 /** `group_level` is the level that groups of the identity provider give. */
 export type HubMemberLevel = { name: string; level: string; group_level?: string }
@@ -107,7 +115,7 @@ export type DeviceLoginState = { state: "waiting" | "slow_down" } | { state: "do
 
 export type WireChunk = { hash: string; data: Buffer; plain_bytes: number }
 
-/** The chunks of a conversation, in order. Unchanged messages produce the same chunks again, except for the last one. */
+/** The chunks of a conversation, in order. If messages are added, all chunks but the last stay the same. */
 export function* chunksOf(messages: Iterable<WireMessage>): Generator<WireChunk> {
   let lines: string[] = []
   let chars = 0

@@ -10,16 +10,23 @@ import { type NamedUnit, storedPath } from "./unit-names.ts"
 
 /** How often new messages become searchable during a long sync, in milliseconds. */
 const INDEX_EVERY_MS = 1_500
-/** New messages also become searchable after this many characters, because they wait in a thread with a bounded heap. */
-const INDEX_EVERY_CHARS = 6_000_000
+/**
+ * The index is updated sooner if the new messages exceed this many characters, because a thread with a limited heap holds them.
+ */
+export const INDEX_EVERY_CHARS = 6_000_000
+/**
+ * A first sync reads this many units before it updates the index, so that a list fills sooner. Not if it may stop before the end,
+ * because what it read must then be searchable.
+ */
+const LISTED_FIRST = 50
 const SAVE_PROGRESS_EVERY_MS = 500
 const SAVE_AGAIN_MS = 3_600_000
-/** A remainder up to this size is small: about as much as is read in a second. */
+/** If no more than this remains, a sync does not pause: dex reads that much in about a second. */
 const SMALL_REMAINDER = { bytes: 4 << 20, units: 100 }
 /** How many units a sync reads before it may pause. They are the newest, which people look for first. */
 const MIN_READ_BEFORE_PAUSE = 5
 
-/** Reads and stores the planned units, and updates the index from time to time, so that new messages can be found meanwhile. */
+/** Reads and stores the planned units, and updates the index from time to time, so that new messages can already be found. */
 export async function runSyncPlan(
   deps: SyncDeps,
   plan: SyncPlan,
@@ -38,10 +45,16 @@ export async function runSyncPlan(
   let remaining = plan.jobs.length
   let unread = plan.jobs.filter(({ isUnread }) => isUnread).length
   const hadUnread = unread > 0
+  const fillsList =
+    options.fillsList === true &&
+    unread === plan.found &&
+    unread > LISTED_FIRST &&
+    options.deadline === undefined &&
+    options.pauseAt === undefined
   const waiting = new Set(plan.jobs.map(({ unit }) => unit))
   /**
-   * Progress is complete only when everything can also be found. Units that were read before and are checked again do not count
-   * as unread.
+   * Never saves that all units are done, because progress is complete only when all messages are also searchable. Units that were
+   * read before and are checked again do not count as unread.
    */
   const savePartialProgress = async () => {
     if (hadUnread)
@@ -63,7 +76,7 @@ export async function runSyncPlan(
         const reason = redactText(written.message)
         report.unreadable.push({ source: job.connector.source, path: storedPath(job.unit), reason, ...retryMark })
       } else {
-        recent.add(written.fresh)
+        if (!fillsList || report.read >= LISTED_FIRST) recent.add(written.fresh)
         spending.add(written.paid)
         remaining += addUnitsToRead(plan, waiting, job, written.unitsToRead)
         report.read++
@@ -77,13 +90,14 @@ export async function runSyncPlan(
         savedAt = now
         await savePartialProgress()
       }
-      if (now - indexedAt > INDEX_EVERY_MS || recent.chars() > INDEX_EVERY_CHARS) {
+      const isListing = fillsList && report.read < LISTED_FIRST
+      if (!isListing && (now - indexedAt > INDEX_EVERY_MS || recent.chars() > INDEX_EVERY_CHARS)) {
         await index.follow(store, { recent: recent.messagesOf })
         await spending.follow()
         recent.clear()
         indexedAt = Date.now()
       }
-      // Pauses, so that an abort signal can arrive. Results that were read ahead come without any other pause.
+      // Give an abort signal a chance to arrive. Otherwise, results that were read ahead would be processed without a pause.
       if (options.signal) await new Promise((resolve) => setImmediate(resolve))
       const isPaused =
         isPast(options.pauseAt) && report.read >= MIN_READ_BEFORE_PAUSE && isLarge(bytesTotal - report.bytes, remaining)
@@ -113,7 +127,7 @@ function isPast(moment: number | undefined): boolean {
   return moment !== undefined && Date.now() > moment
 }
 
-/** Adds units to the current jobs, except those that are going to be read anyway. Returns the number of added units. */
+/** Adds units to the current jobs, except those that are already waiting to be read. Returns the number of added units. */
 function addUnitsToRead(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJob, keys: string[]): number {
   const units = keys.flatMap((key) => plan.units.get(connector.source)?.get(key) ?? [])
   const unitsToAdd = units.filter((unit) => !waiting.has(unit))
@@ -124,7 +138,10 @@ function addUnitsToRead(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: 
   return unitsToAdd.length
 }
 
-/** Writes a unit. If the history is damaged, repairs it first. If that does not help, the sync continues without this unit. */
+/**
+ * Writes a unit. If the history is damaged, repairs it first. If that does not help, returns the error, so that the sync
+ * continues without this unit.
+ */
 async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<WriteResult | Error> {
   try {
     return await store.writeUnit(write)
@@ -140,27 +157,30 @@ async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<Writ
   }
 }
 
-/** Prevents the warning that the history is old. Not done at every sync, because a sync without work should write nothing. */
+/**
+ * Saves the time of this sync if the saved progress is old or incomplete, so that dex does not warn about an old history.
+ * Otherwise saves nothing, because a sync without work should not write.
+ */
 async function saveCompleteProgress(store: HistoryWriter, total: number, asOf: number): Promise<void> {
-  const last = await store.progress()
-  const isOld = last === undefined || last.done < last.total || Date.now() - last.at > SAVE_AGAIN_MS
+  const saved = await store.progress()
+  const isOld = saved === undefined || saved.done < saved.total || Date.now() - saved.at > SAVE_AGAIN_MS
   if (isOld) await store.saveProgress({ done: total, total, at: asOf })
 }
 
-/** Collects the messages written since the index was last updated. The last write of a message counts. */
-function recentMessages() {
+/** Collects the messages written since the index was last updated. If a message was written twice, keeps the newer version. */
+export function recentMessages() {
   const byRef = new Map<string, Map<number, StoredMessage>>()
   let chars = 0
   return {
     add(fresh: WriteResult["fresh"]): void {
       for (const { ref, messages } of fresh) {
         const name = formatRef(ref)
-        const ofConversation = byRef.get(name) ?? new Map<number, StoredMessage>()
+        const conversationMessages = byRef.get(name) ?? new Map<number, StoredMessage>()
         for (const message of messages) {
-          ofConversation.set(message.number, message)
+          conversationMessages.set(message.number, message)
           for (const part of message.parts) chars += part.text.length
         }
-        byRef.set(name, ofConversation)
+        byRef.set(name, conversationMessages)
       }
     },
     messagesOf: (ref: Ref) => byRef.get(formatRef(ref)),
@@ -172,7 +192,7 @@ function recentMessages() {
   }
 }
 
-/** Yields the results in the order of the jobs. Some units are read ahead while the caller stores the previous one. */
+/** Yields the results in the order of the jobs. Some units are read ahead while the caller stores an earlier one. */
 async function* readAll(
   reader: UnitReader,
   jobs: UnitJob[],

@@ -1,14 +1,14 @@
 import { CODE_VERSION, isUnoptimized, languageOf } from "../code/languages.ts"
 import type { CodeParser } from "../code/parse.ts"
-import { redactName } from "../redact/name.ts"
+import { redactName } from "../redact/redact.ts"
 import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startProcess } from "../subprocess/process.ts"
-import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
+import { type CodeRequest, type ReadCode, readCode } from "./read-code.ts"
 
-/** Reads code files: in this process if there are few, otherwise in a subprocess while this one stores. */
+/** Reads code files, either in this process or, if there is more to read, in a subprocess while this one stores. */
 export type CodeReader = {
-  /** Reads files, all of which must be of one sort; see `codeSortOf`. */
-  read(files: CodeOrder[]): Promise<ReadCode[]>
+  /** Reads files, which must all be of the same sort; see `codeSortOf`. */
+  read(files: CodeRequest[]): Promise<ReadCode[]>
   close(): Promise<void>
 }
 
@@ -16,20 +16,20 @@ export type CodeReaderOptions = {
   /** The number of bytes to read, and the sorts of the files. */
   bytes: number
   sorts: ReadonlySet<CodeSort>
-  /** True to read nothing in this process, so that it stays small. */
+  /** True to read all files in a subprocess, so that this process stays small. */
   inSubprocess?: boolean
   /** A parser that is already open. */
   parser?: CodeParser
 }
 
 /**
- * From this many bytes on, a subprocess reads: starting it costs as much as reading this much, and its end frees the parser's
- * memory.
+ * If there are at least this many bytes, a subprocess reads them. Starting it takes as long as reading this much, and its end
+ * frees the parser's memory.
  */
-const SUBPROCESS_FROM_BYTES = 128 << 10
+const MIN_SUBPROCESS_BYTES = 128 << 10
 
 export function openCodeReader(project: string, { bytes, sorts, inSubprocess, parser }: CodeReaderOptions): CodeReader {
-  const isLittle = bytes < SUBPROCESS_FROM_BYTES && !sorts.has("plain") && !inSubprocess
+  const isLittle = bytes < MIN_SUBPROCESS_BYTES && !sorts.has("plain") && !inSubprocess
   return parser || isLittle ? inlineReader(project, parser) : processReader(project)
 }
 
@@ -59,7 +59,10 @@ function inlineReader(project: string, sharedParser?: CodeParser): CodeReader {
 const HEAP_FLAGS = ["--max-semi-space-size=4", "--max-old-space-size=128"]
 const FLAGS: Record<CodeSort, string[]> = { optimized: HEAP_FLAGS, plain: [...HEAP_FLAGS, "--liftoff-only"] }
 const CODE_PROCESS = subprocessFile("./code-process.ts", import.meta.url)
-/** The memory at which a process is replaced, in bytes, because the parser frees little of what a large file needed. */
+/**
+ * A process that uses more than this many bytes of memory is replaced, because the parser frees little of the memory that a large
+ * file needed.
+ */
 const MAX_PROCESS_BYTES = 150e6
 
 /**
@@ -67,23 +70,22 @@ const MAX_PROCESS_BYTES = 150e6
  * replaced, and the current files are read one by one: only a file that breaks it again is skipped.
  */
 function processReader(project: string): CodeReader {
-  let current: { sort: CodeSort; process: Subprocess<CodeOrder[], ReadCode[]> } | undefined
+  let current: { sort: CodeSort; process: Subprocess<CodeRequest[], ReadCode[]> } | undefined
   let previous: Promise<unknown> = Promise.resolve()
   let isClosed = false
   const stop = async () => {
     const stopping = current
     current = undefined
-    await stopping?.process.kill() // it only reads, so it can be killed
+    await stopping?.process.kill() // the process only reads, so it can be killed
   }
-  /** True if the error was not caused by the files. */
   const isUnrelatedToFiles = (error: unknown) => isClosed || (isSubprocessEnded(error) && error.isNotStarted)
-  const readIn = async (sort: CodeSort, files: CodeOrder[]) => {
+  const readIn = async (sort: CodeSort, files: CodeRequest[]) => {
     if (isClosed) throw new Error("The code reader is closed")
     if (current && (current.sort !== sort || current.process.memory() > MAX_PROCESS_BYTES)) await stop()
     current ??= { sort, process: startProcess(CODE_PROCESS, { args: [project], flags: FLAGS[sort] }) }
     return current.process.ask(files)
   }
-  const readOne = async (sort: CodeSort, file: CodeOrder): Promise<ReadCode> => {
+  const readOne = async (sort: CodeSort, file: CodeRequest): Promise<ReadCode> => {
     try {
       return (await readIn(sort, [file]))[0]!
     } catch (error) {
@@ -92,7 +94,7 @@ function processReader(project: string): CodeReader {
       return { type: "read", file: brokenFile(file.path) }
     }
   }
-  const readAll = async (files: CodeOrder[]): Promise<ReadCode[]> => {
+  const readAll = async (files: CodeRequest[]): Promise<ReadCode[]> => {
     const sort = codeSortOf(files[0]!.path)
     try {
       return await readIn(sort, files)
@@ -107,7 +109,7 @@ function processReader(project: string): CodeReader {
   return {
     read: (files) => {
       const result = previous.then(() => readAll(files))
-      previous = result.catch(() => {}) // the caller gets the error
+      previous = result.catch(() => {}) // the caller of `read` receives the error
       return result
     },
     close: () => {

@@ -1,13 +1,13 @@
 import { messageOf } from "../core/error.ts"
 import { listDocuments } from "../documents/files.ts"
-import { redactName } from "../redact/name.ts"
+import { redactName } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { Collection, HistoryWriter, UnitMark } from "../store/history/store.ts"
 import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startProcess } from "../subprocess/process.ts"
 import {
   DOCUMENTS_VERSION,
-  type DocumentOrder,
+  type DocumentRequest,
   documentKey,
   documentStampOf,
   type ReadDocument,
@@ -54,8 +54,8 @@ export async function syncCollection(
     skipped,
     complete: true,
   }
-  // Removes documents before it adds any, because an older version may have stored a document under a name that contains a
-  // secret. That document is then stored again.
+  // Remove documents before adding any. An older version of dex may have stored a document under a name that contains a secret:
+  // it is removed here, and then stored under its redacted name.
   const present = new Set(files.map(({ path }) => documentKey(collection, path)))
   const prefix = `${collection.name}/`
   const missingKeys = [...knownUnits.keys()].filter((key) => key.startsWith(prefix) && !present.has(key))
@@ -64,9 +64,9 @@ export async function syncCollection(
     readRequestFor(collection, file, knownUnits.get(documentKey(collection, file.path))),
   )
   const reader = openDocumentReader(requests.reduce((sum, { file }) => sum + file.size, 0))
-  const startReading = (order: DocumentOrder | undefined) => {
-    const reading = order && reader.read(order)
-    reading?.catch(() => {}) // awaited in the next round
+  const startReading = (request: DocumentRequest | undefined) => {
+    const reading = request && reader.read(request)
+    reading?.catch(() => {}) // the next round awaits the result
     return reading
   }
   try {
@@ -93,7 +93,7 @@ export async function syncCollection(
   return report
 }
 
-/** Reports a collection's folder that cannot be read. It may come back, so nothing is removed. */
+/** Reports that a collection's folder cannot be read. Removes nothing, because the folder may come back. */
 async function reportMissing(
   store: HistoryWriter,
   { name, root }: Collection,
@@ -103,64 +103,64 @@ async function reportMissing(
   return { name, documents, changed: 0, removed: 0, skipped: [{ path: redactName(root), reason }], complete: false }
 }
 
-/** Returns the order to read a file, or nothing if the file cannot have changed. */
+/** Returns the request to read a file, or an empty list if the file has not changed since it was stored. */
 function readRequestFor(
   collection: Collection,
-  file: DocumentOrder["file"],
+  file: DocumentRequest["file"],
   before: UnitMark | undefined,
-): DocumentOrder[] {
+): DocumentRequest[] {
   if (before?.connector_version !== DOCUMENTS_VERSION || before.redaction_version !== REDACTION_VERSION)
     return [{ collection, file }]
   const [stamp, hash] = before.stamp.split(" ")
   return stamp === documentStampOf(file) ? [] : [{ collection, file, hash }]
 }
 
-/** Reads documents: in this process if there are few, otherwise in a subprocess while this one stores. */
-type DocumentReader = { read(order: DocumentOrder): Promise<ReadDocument>; close(): Promise<void> }
+/** Reads documents, either in this process or, if there is more to read, in a subprocess while this one stores. */
+type DocumentReader = { read(request: DocumentRequest): Promise<ReadDocument>; close(): Promise<void> }
 
-/** From this many bytes on, a subprocess reads: starting it costs as much as reading this much. */
-const SUBPROCESS_FROM_BYTES = 256 << 10
+/** Documents are read in a subprocess if they total at least this many bytes: starting one takes about as long as reading them. */
+const MIN_SUBPROCESS_BYTES = 256 << 10
 /**
  * Heap limits. By default, V8 lets garbage grow to hundreds of megabytes before it collects. A document that needs more is read
  * again with the larger heap.
  */
 const HEAP_FLAGS = ["--max-semi-space-size=16", "--max-old-space-size=96"]
 const LARGE_HEAP_FLAGS = ["--max-semi-space-size=16", "--max-old-space-size=1024"]
-/** The memory at which a process is replaced, in bytes. */
+/** A process that uses more than this many bytes of memory is replaced. */
 const MAX_PROCESS_BYTES = 200e6
 
 function openDocumentReader(bytes: number): DocumentReader {
-  return bytes < SUBPROCESS_FROM_BYTES ? inlineReader() : processReader()
+  return bytes < MIN_SUBPROCESS_BYTES ? inlineReader() : processReader()
 }
 
 function inlineReader(): DocumentReader {
   return {
-    read: async (order) => (await import("./read-document.ts")).readSections(order),
+    read: async (request) => (await import("./read-document.ts")).readSections(request),
     close: async () => {},
   }
 }
 
 /** Reads in a subprocess. A document that breaks the process is retried once, with a larger heap. */
 function processReader(): DocumentReader {
-  let current: Subprocess<DocumentOrder, ReadDocument> | undefined
+  let current: Subprocess<DocumentRequest, ReadDocument> | undefined
   const stop = async () => {
     const stopping = current
     current = undefined
-    await stopping?.kill() // it only reads, so it can be killed
+    await stopping?.kill() // the process only reads, so it can be killed
   }
-  const readIn = async (heap: string[], order: DocumentOrder) => {
+  const readIn = async (heap: string[], request: DocumentRequest) => {
     current ??= startProcess(subprocessFile("./document-process.ts", import.meta.url), { flags: heap })
-    return current.ask(order)
+    return current.ask(request)
   }
   return {
-    read: async (order) => {
+    read: async (request) => {
       if (current && current.memory() > MAX_PROCESS_BYTES) await stop()
       try {
-        return await readIn(HEAP_FLAGS, order)
+        return await readIn(HEAP_FLAGS, request)
       } catch (error) {
         if (!isSubprocessEnded(error) || error.isNotStarted) throw error
         await stop()
-        return await readIn(LARGE_HEAP_FLAGS, order).finally(stop)
+        return await readIn(LARGE_HEAP_FLAGS, request).finally(stop)
       }
     },
     close: stop,

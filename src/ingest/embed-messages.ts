@@ -11,10 +11,10 @@ import { tryLock } from "../store/sqlite/lock.ts"
 type EmbedDeps = { store: HistoryReader; index: SearchIndex; home: { dir: string } }
 
 type EmbedOptions = {
-  /** Throws a DexError if the settings are incomplete. */
+  /** Returns the settings. Throws a DexError if they are incomplete. */
   settings: () => EmbedSettings
   /** True to recreate existing vectors too. */
-  again?: boolean
+  recreate?: boolean
   deadline?: number
   signal?: AbortSignal
   onProgress?: (done: number, total: number) => void
@@ -24,10 +24,10 @@ export type EmbedReport = {
   embedder: string
   /** The number of messages processed in this run. */
   embedded: number
-  /** Messages that still have no vector; the next sync continues with them. */
+  /** The number of messages that still have no vector; the next sync continues with them. */
   left: number
   duration_ms: number
-  /** Why not all messages have vectors. */
+  /** The reason why some messages have no vectors. */
   problem?: string
 }
 
@@ -42,15 +42,15 @@ const MAX_LOCAL_MS = 60_000
 /** The number of texts per request. An interruption loses at most the work of one request. */
 const TEXTS_PER_REQUEST = 32
 /**
- * Embedding stops after this many failed requests in a row. One text that a server rejects must not stop the others, but a server
- * that rejects all of them must not be asked again.
+ * Embedding stops after this many failed requests in a row. If a server rejects one text, dex continues with the rest, but it
+ * does not keep asking a server that rejects everything.
  */
 const MAX_FAILURES = 3
 
 /**
  * Creates vectors for messages without one, people's prompts first and newest first, until all are done, the time is up or the
  * server fails. Finished work is saved, and the next call continues. Problems with a server or a setting are reported, never
- * thrown. Undefined if there is no embedder.
+ * thrown. Returns undefined if no embedder is configured.
  */
 export async function embedMessages(deps: EmbedDeps, options: EmbedOptions): Promise<EmbedReport | undefined> {
   const started = Date.now()
@@ -70,7 +70,7 @@ async function embedMissing(deps: EmbedDeps, options: EmbedOptions): Promise<Emb
       vectors.stats().map((space) => space.embedder),
     )
     if (storedId !== undefined) Object.assign(report, { embedder: storedId, left: countMissing(vectors, storedId) })
-    if (report.left === 0 && !options.again) return report
+    if (report.left === 0 && !options.recreate) return report
     const abortSignal = stopSignal(options, settings)
     if (abortSignal.aborted) return report
     const lock = tryLock(`${deps.home.dir}/embed.lock`)
@@ -96,10 +96,10 @@ async function embedAll(
   signal: AbortSignal,
   report: EmbedReport,
 ): Promise<void> {
-  // Ignores the stored id, so that a model that changed under the same name gets a new id here.
+  // Ignore the stored id, so that a model that changed under the same name gets a new id.
   const embedder = (await openEmbedder(settings, [], signal))!
   report.embedder = embedder.id
-  const golden = options.again ? undefined : vectors.golden(embedder.id)
+  const golden = options.recreate ? undefined : vectors.golden(embedder.id)
   const probe = await embedder.probe(golden, signal)
   if (!probe.ok) {
     if (probe.changed) vectors.distrust(embedder.id)
@@ -107,13 +107,13 @@ async function embedAll(
     if (!signal.aborted) report.problem = probe.reason!
     return
   }
-  if (options.again) vectors.drop()
+  if (options.recreate) vectors.drop()
   if (golden === undefined) vectors.saveGolden(embedder.id, probe.vector!)
   report.left = countMissing(vectors, embedder.id)
   const total = report.left
-  const failures: Failures = { consecutive: 0, texts: 0 }
-  const page = settings.provider === "local" ? LOCAL_PAGE_SIZE : PAGE_SIZE
-  for (const batch of pagesOf(vectors, embedder.id, page)) {
+  const failures: Failures = { consecutive: 0, skippedTexts: 0 }
+  const pageSize = settings.provider === "local" ? LOCAL_PAGE_SIZE : PAGE_SIZE
+  for (const batch of pagesOf(vectors, embedder.id, pageSize)) {
     const { saved } = vectors.save(embedder.id, await embedPage(store, embedder, batch, signal, failures))
     report.embedded += saved
     options.onProgress?.(report.embedded, total)
@@ -121,7 +121,7 @@ async function embedAll(
   }
   report.left = countMissing(vectors, embedder.id)
   if (failures.reason !== undefined)
-    report.problem = `${failures.reason} ${failures.texts} ${failures.texts === 1 ? "message was" : "messages were"} skipped; the next \`dex sync\` will try again.`
+    report.problem = `${failures.reason} ${failures.skippedTexts} ${failures.skippedTexts === 1 ? "message was" : "messages were"} skipped; the next \`dex sync\` will try again.`
   if (report.embedded > 0) index.checkpoint()
 }
 
@@ -143,10 +143,13 @@ function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generat
   }
 }
 
-type Failures = { consecutive: number; texts: number; reason?: string }
+type Failures = { consecutive: number; skippedTexts: number; reason?: string }
 type Row = { message: UnembeddedMessage; vector?: Float32Array }
 
-/** Embeds a page. Returns only the rows that were embedded before it had to stop. */
+/**
+ * Embeds a page. Returns the messages without text and those that were embedded, but not those whose request failed or was never
+ * sent.
+ */
 async function embedPage(
   store: HistoryReader,
   embedder: Embedder,
@@ -173,27 +176,29 @@ async function embedPage(
       if (signal.aborted) break
       if (!isDexError(error)) throw error
       failures.reason = error.message
-      failures.texts += batch.length
+      failures.skippedTexts += batch.length
       failures.consecutive = STOPPING_ERRORS.has(error.code) ? MAX_FAILURES : failures.consecutive + 1
     }
   }
   return rows
 }
 
-/** Codes of errors that every further request would hit too. */
+/** Codes of errors after which every further request would fail too. */
 const STOPPING_ERRORS = new Set(["embed_unreachable", "embed_refused", "embed_settings", "embed_timeout"])
 
 /** Returns the texts to embed, and the messages without text. A message that is no longer in the history is in neither list. */
 async function textsOf(store: HistoryReader, page: UnembeddedMessage[]) {
   const texts: { message: UnembeddedMessage; text: string }[] = []
-  // The row of a conversation's title. Vectors of titles were tried and did not improve the results; see docs/retrieval.md.
+  // Row 0 is the conversation's title. Embedding titles was tried and did not improve the results; see docs/retrieval.md.
   const empty = page.filter(({ number }) => number === 0)
   for (const group of Map.groupBy(page, ({ ref }) => formatRef(ref)).values()) {
     const numbers = group.map(({ number }) => number).filter((number) => number > 0)
     if (numbers.length === 0) continue
-    const stored = new Map((await store.messages(group[0]!.ref, numbers)).map((message) => [message.number, message]))
+    const storedByNumber = new Map(
+      (await store.messages(group[0]!.ref, numbers)).map((message) => [message.number, message]),
+    )
     for (const message of group) {
-      const storedMessage = stored.get(message.number)
+      const storedMessage = storedByNumber.get(message.number)
       if (!storedMessage) continue
       const text = textToEmbed(storedMessage)
       if (text === undefined) empty.push(message)
@@ -204,12 +209,12 @@ async function textsOf(store: HistoryReader, page: UnembeddedMessage[]) {
 }
 
 function countMissing(vectors: VectorIndex, embedder: string): number {
-  const space = vectors.stats().find((candidate) => candidate.embedder === embedder)
-  return Math.max(0, vectors.documents() - (space ? space.vectors + space.empty : 0))
+  const stats = vectors.stats().find((candidate) => candidate.embedder === embedder)
+  return Math.max(0, vectors.documents() - (stats ? stats.vectors + stats.empty : 0))
 }
 
-function stopSignal({ deadline, signal, again }: EmbedOptions, { provider }: EmbedSettings): AbortSignal {
-  const isBounded = provider === "local" && !again
+function stopSignal({ deadline, signal, recreate }: EmbedOptions, { provider }: EmbedSettings): AbortSignal {
+  const isBounded = provider === "local" && !recreate
   const stopAt = deadline ?? (isBounded ? Date.now() + MAX_LOCAL_MS : undefined)
   const signals = [
     ...(signal ? [signal] : []),
@@ -218,14 +223,16 @@ function stopSignal({ deadline, signal, again }: EmbedOptions, { provider }: Emb
   return AbortSignal.any(signals)
 }
 
-/** The number of characters of a message that are embedded. More would add little meaning, but cost as much per word. */
-const MAX_CHARS = 4_000
-/** The number of characters of a tool call that are embedded. They identify the call; the rest is often an entire file. */
+/** The maximum number of characters of a message to embed. More would add little meaning, but cost as much per word. */
+const MAX_EMBEDDED_CHARS = 4_000
+/**
+ * The maximum number of characters of a tool call to embed. The beginning identifies the call; the rest is often an entire file.
+ */
 const MAX_CALL_CHARS = 300
 
 /**
- * The text and the tool calls of a message, shortened. Undefined if there are none: tool results, injected text and thinking are
- * found by their words.
+ * Returns the text and the tool calls of a message, shortened, or undefined if there are none. Tool results, injected text and
+ * thinking are not embedded; they are found only by their words.
  */
 export function textToEmbed({ parts }: { parts: Part[] }): string | undefined {
   const pieces: string[] = []
@@ -234,6 +241,6 @@ export function textToEmbed({ parts }: { parts: Part[] }): string | undefined {
     if (part.type === "text") pieces.push(part.text)
     else if (part.type === "tool_call") pieces.push(`${part.tool}: ${part.text.slice(0, MAX_CALL_CHARS)}`)
   }
-  const text = pieces.join("\n").trim().slice(0, MAX_CHARS).toWellFormed()
+  const text = pieces.join("\n").trim().slice(0, MAX_EMBEDDED_CHARS).toWellFormed()
   return /[\p{L}\p{N}]/u.test(text) ? text : undefined
 }

@@ -5,7 +5,7 @@ import type { ConversationSpending, SpendingFile } from "../store/spending/spend
 import { type MadeThing, type SpentPart, spendingInMessages } from "../usage/spending.ts"
 import type { SyncProgress } from "./sync-types.ts"
 
-const BATCH = 64
+const BATCH_SIZE = 64
 
 /** A conversation's spending as of one change in the history. It may be outdated after the next change. */
 export type SpendingAtChange = { change: number; spent: SpentPart[]; made: MadeThing[] }
@@ -19,44 +19,47 @@ export type FollowSpendingOptions = {
   onProgress?: (read: number) => Promise<void>
 }
 
-/** Updates the spending from the history. `read` counts the conversations whose messages had to be read. */
+/** Updates the spending file from the history. `read` counts the conversations whose messages had to be read. */
 export async function followSpending(
   store: HistoryReader,
   file: SpendingFile,
   { knownSpending, maxReads = Number.POSITIVE_INFINITY, signal, onProgress }: FollowSpendingOptions = {},
 ): Promise<{ read: number; complete: boolean }> {
-  let read = 0
+  let readCount = 0
   for (;;) {
     const from = file.followed()
-    const feed = await store.changes(from, BATCH)
+    const feed = await store.changes(from, BATCH_SIZE)
     if (feed.rebuild) {
       file.clear()
       continue
     }
     const unknown = feed.changes.filter((change) => mayHaveCosts(change) && !hasKnownSpending(change, knownSpending))
-    if (read + unknown.length > maxReads) return { read, complete: false }
+    if (readCount + unknown.length > maxReads) return { read: readCount, complete: false }
     const spending: ConversationSpending[] = []
     for (const change of feed.changes) {
       spending.push(await spendingIn(store, change, knownSpending))
-      if (unknown.includes(change)) await setImmediate() // so that an abort signal is noticed
+      if (unknown.includes(change)) await setImmediate() // gives an abort signal a chance to arrive
     }
     if (feed.token !== from && !file.save(spending, from, feed.token)) continue
-    read += unknown.length
-    if (unknown.length > 0) await onProgress?.(read)
+    readCount += unknown.length
+    if (unknown.length > 0) await onProgress?.(readCount)
     if (!feed.more) break
-    if (signal?.aborted) return { read, complete: false }
+    if (signal?.aborted) return { read: readCount, complete: false }
   }
   file.purge()
-  return { read, complete: true }
+  return { read: readCount, complete: true }
 }
 
-/** True if the history has changes that are not counted yet. */
+/** True if the history has changes that the spending file does not include yet. */
 export async function isSpendingOutdated(store: HistoryReader, file: SpendingFile): Promise<boolean> {
   const { changes, rebuild } = await store.changes(file.followed(), 1)
   return rebuild || changes.length > 0
 }
 
-/** Reports the progress to a person. Only a history that was filled by an older dex has anything to read. */
+/**
+ * Returns a function that shows how many conversations were read. They need to be read only if an older version of dex filled the
+ * history.
+ */
 export function learningProgress(
   store: HistoryReader,
   show: (progress: SyncProgress) => void,
@@ -85,17 +88,17 @@ async function spendingIn(
   knownSpending: FollowSpendingOptions["knownSpending"],
 ): Promise<ConversationSpending> {
   const { conversation: name, ref } = changed
-  const row = mayHaveCosts(changed) ? await store.conversation(ref!) : undefined
-  if (!row || row.kind === "dex" || row.kind === "document") return { name, ref }
+  const conversation = mayHaveCosts(changed) ? await store.conversation(ref!) : undefined
+  if (!conversation || conversation.kind === "dex" || conversation.kind === "document") return { name, ref }
   const { spent, made } = hasKnownSpending(changed, knownSpending)
-    ? knownSpending!(row.ref)!
-    : spendingInMessages(await store.messages(row.ref), row.ended_at ?? row.started_at)
+    ? knownSpending!(conversation.ref)!
+    : spendingInMessages(await store.messages(conversation.ref), conversation.ended_at ?? conversation.started_at)
   const spender = {
-    kind: row.kind,
-    project: row.project,
-    branch: row.git_branch,
-    title: row.title?.text,
-    parent: row.parent?.id,
+    kind: conversation.kind,
+    project: conversation.project,
+    branch: conversation.git_branch,
+    title: conversation.title?.text,
+    parent: conversation.parent?.id,
   }
-  return { name, ref: row.ref, spender, spent, made }
+  return { name, ref: conversation.ref, spender, spent, made }
 }

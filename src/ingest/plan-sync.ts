@@ -11,10 +11,10 @@ import { type NamedUnit, storedPath, withStoredName, withTwinKey } from "./unit-
 
 const RETRY_AFTER_MS = 24 * 3_600_000
 
-/** `isUnread`: nothing of the unit is stored yet. Other units were read before, and are checked again. */
+/** `isUnread` is true if nothing of the unit is stored yet, and false if the unit was read before. */
 export type UnitJob = { connector: Connector; unit: NamedUnit; replay: boolean; isUnread: boolean }
 export type SyncPlan = {
-  /** Everything that was written before this time is included. */
+  /** The plan includes everything that was written before this time. */
   asOf: number
   jobs: UnitJob[]
   found: number
@@ -22,7 +22,10 @@ export type SyncPlan = {
   units: Map<SourceId, Map<string, NamedUnit>>
 }
 
-/** Plans the work: new and grown units, and units whose connector has a new version. Also marks units that no longer exist. */
+/**
+ * Plans which units to read: new and changed units, units whose connector has a new version and, with `redactAgain`, units that
+ * were redacted by older rules. Also archives units that no longer exist.
+ */
 export async function planSync(deps: SyncDeps, options: SyncOptions, report: SyncReport): Promise<SyncPlan> {
   const plan: SyncPlan = { asOf: Date.now(), jobs: [], found: 0, containers: [], units: new Map() }
   for (const connector of deps.connectors) {
@@ -43,7 +46,7 @@ export async function planSync(deps: SyncDeps, options: SyncOptions, report: Syn
     const missingKeys: string[] = []
     for (const [key, unit] of knownUnits) {
       if (present.has(key) || skippedContainers.has(unit.path)) continue
-      if (!unreadable.some(({ path }) => isBelow(unit.path, path))) missingKeys.push(key)
+      if (!connector.exported && !unreadable.some(({ path }) => isBelow(unit.path, path))) missingKeys.push(key)
       if (needsReplay(unit, connector, options)) {
         const stored = await storedUnit(deps.store, source, key)
         if (stored) plan.jobs.push({ connector, unit: stored, replay: true, isUnread: false })
@@ -73,7 +76,7 @@ export async function planSync(deps: SyncDeps, options: SyncOptions, report: Syn
   return plan
 }
 
-/** The existing units, by key. A file with the same name as another in a different root gets its own key. */
+/** Returns the existing units, by key. If two roots contain files with the same name, the second file gets its own key. */
 function discoverUnits(
   connector: Connector,
   deps: SyncDeps,
@@ -89,13 +92,13 @@ function discoverUnits(
       unreadable.push({ path: redactText(discovered.path), reason: redactText(discovered.unreadable) })
       continue
     }
-    // A unit that is stored under its own name needs no redaction.
+    // If a unit is already stored under its own key and path, they need no redaction.
     const unit = knownUnits.get(discovered.key)?.path === discovered.path ? discovered : withStoredName(discovered)
     const mark = knownUnits.get(unit.key)
     if (present.has(unit.key) || (mark && mark.path !== storedPath(unit))) atOtherPaths.push(unit)
     else present.set(unit.key, unit)
   }
-  // Only now is it known whether the previous file with this key still exists, or has moved.
+  // Wait until all units are discovered: if no file was found at the stored path, the file has moved and keeps its key.
   for (const discovered of atOtherPaths) {
     const holder = present.get(discovered.key)
     if (holder?.path === discovered.path) continue
@@ -108,7 +111,7 @@ function discoverUnits(
   return { present, unreadable }
 }
 
-/** Redacts stored names that contain something for which a rule was added later. */
+/** Redacts stored names with secrets that the rules did not recognise when the names were stored. */
 async function redactNames(store: HistoryWriter, source: SourceId): Promise<void> {
   for (const [key, { path }] of await store.knownUnits(source)) {
     const unit = withStoredName({ key, path })
@@ -120,7 +123,9 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }
 
-/** Files that recently needed more memory than allowed, by path. Each attempt costs seconds, so they are tried once a day. */
+/**
+ * Files that recently needed more memory than allowed, by path. Each attempt takes seconds, so dex tries them only once a day.
+ */
 async function recentlyTooLarge(store: HistoryWriter, source: SourceId): Promise<Map<string, UnreadableFile>> {
   const files = await store.unreadable(source)
   return new Map(
@@ -153,7 +158,10 @@ function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions)
   )
 }
 
-/** A unit whose source no longer exists, to be parsed again; undefined if its records are not stored completely. */
+/**
+ * Returns a unit whose source no longer exists, so that it can be parsed again. Returns undefined if its records are not stored
+ * completely.
+ */
 async function storedUnit(store: HistoryWriter, source: SourceId, key: string): Promise<Unit | undefined> {
   const mark = await store.knownUnit(source, key)
   if (!mark || mark.raw_withheld || !(await store.hasReadableRecords(source, key))) return undefined

@@ -6,15 +6,15 @@ import type { CodeParser } from "../code/parse.ts"
 import { importTarget, type ProjectPaths } from "../code/resolve.ts"
 import { lookAt } from "../core/look-at.ts"
 import { listGitFiles } from "../git/list-files.ts"
-import { redactName } from "../redact/name.ts"
+import { redactName } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { codeSortOf, openCodeReader } from "./code-reader.ts"
-import { type CodeOrder, codeStampOf, isSameStamp, type ReadCode, readSmallFile } from "./read-code.ts"
+import { type CodeRequest, codeStampOf, isSameStamp, type ReadCode, readSmallFile } from "./read-code.ts"
 
 type CodeSync = {
-  /** The project's code files, including those that were skipped. */
+  /** The number of the project's code files, including skipped ones. */
   files: number
   read: number
   removed: number
@@ -24,30 +24,33 @@ type CodeSync = {
   not_listed: number
 }
 
-type CodeSyncOptions = {
+export type CodeSyncOptions = {
   signal?: AbortSignal
   limit?: number
   onProgress?: (done: number, total: number) => void
-  /** True if nothing may be parsed in this process. */
+  /** True to parse in a subprocess, even if there is little to parse. */
   inSubprocess?: boolean
 }
 
-/** The limits of a batch: large enough for a transaction to pay off, small enough for memory. */
+/** The maximum size of a batch: large enough to make a transaction worthwhile, and small enough to use little memory. */
 const BATCH_LIMITS = { files: 50, bytes: 256 << 10 }
+
+/** A project, and the folder in which its code is read: its own, or another of its places. */
+type CodeProject = { knowledge: Knowledge; project: string; folder?: string }
 
 /** Updates the knowledge about a project's code: reads changed files, and removes those that no longer exist. */
 export async function syncProjectCode(
-  { knowledge, project }: { knowledge: Knowledge; project: string },
+  { knowledge, project, folder = project }: CodeProject,
   options: CodeSyncOptions = {},
 ): Promise<CodeSync> {
   knowledge.projects.setRedactionVersion(REDACTION_VERSION)
-  const { paths, not_listed } = await listCodeFiles(project, options)
+  const { paths, not_listed } = await listCodeFiles(folder, options)
   const knownStamps = knowledge.code.codeStamps(project)
   const names = paths.map(redactName)
-  const projectFiles = projectPaths(project, names)
+  const projectFiles = projectPaths(folder, names)
   const result: CodeSync = { files: paths.length, read: 0, removed: 0, skipped: {}, not_listed }
-  const { batches, sorts, bytes } = changedFiles(project, paths, knownStamps)
-  const reader = openCodeReader(project, { bytes, sorts, inSubprocess: options.inSubprocess })
+  const { batches, sorts, bytes } = changedFiles(folder, paths, knownStamps)
+  const reader = openCodeReader(folder, { bytes, sorts, inSubprocess: options.inSubprocess })
   let done = paths.length - batches.reduce((sum, batch) => sum + batch.length, 0)
   try {
     // One batch is read while the previous one is stored.
@@ -56,7 +59,7 @@ export async function syncProjectCode(
       const results = await next
       options.signal?.throwIfAborted()
       next = batches[i + 1] && reader.read(batches[i + 1]!)
-      next?.catch(() => {}) // awaited in the next round, unless storing fails first
+      next?.catch(() => {}) // the next round awaits the result, unless storing fails first
       addToResult(result, results)
       saveFiles(knowledge, project, results, projectFiles)
       done += results.length
@@ -76,37 +79,38 @@ export async function syncProjectCode(
 }
 
 /**
- * Updates one file that was just changed, created or removed. Returns `same` if there was nothing to do, or if it is not code of
- * the project; the caller must check whether git ignores it. Pass an open parser to avoid opening one.
+ * Updates one file that was just changed, created or removed. Returns `same` if there was nothing to do, or if it is not one of
+ * the project's code files. Does not check whether git ignores the file: the caller must do that. Pass an open parser to avoid
+ * opening one.
  */
 export async function updateCodeFile(
-  { knowledge, project }: { knowledge: Knowledge; project: string },
+  { knowledge, project, folder = project }: CodeProject,
   file: string,
   parser?: CodeParser,
 ): Promise<"read" | "removed" | "skipped" | "same"> {
-  const path = relative(project, isAbsolute(file) ? file : join(project, file))
+  const path = relative(folder, isAbsolute(file) ? file : join(folder, file))
     .split(sep)
     .join("/")
   if (path === "" || path.startsWith("../") || isAbsolute(path)) return "same"
-  if (posix.basename(path) === "go.mod") relinkIfDue(knowledge, project, storedProject(knowledge, project))
+  if (posix.basename(path) === "go.mod") relinkIfDue(knowledge, project, storedProject(knowledge, project, folder))
   if (languageOf(path) === undefined) return "same"
   knowledge.projects.setRedactionVersion(REDACTION_VERSION)
   const name = redactName(path)
-  const known = knowledge.code.codeStamps(project, name).get(name)
-  const stamp = codeStampOf(project, path)
+  const knownStamp = knowledge.code.codeStamps(project, name).get(name)
+  const stamp = codeStampOf(folder, path)
   if (!stamp) {
-    if (!known) return "same"
+    if (!knownStamp) return "same"
     knowledge.code.removeCode(project, [name])
-    relinkIfDue(knowledge, project, storedProject(knowledge, project))
+    relinkIfDue(knowledge, project, storedProject(knowledge, project, folder))
     return "removed"
   }
-  if (known && isSameStamp(known, stamp)) return "same"
-  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([codeSortOf(path)]), parser })
+  if (knownStamp && isSameStamp(knownStamp, stamp)) return "same"
+  const reader = openCodeReader(folder, { bytes: stamp.size, sorts: new Set([codeSortOf(path)]), parser })
   try {
-    const [read] = await reader.read([{ path, known }])
-    saveFiles(knowledge, project, [read!], storedPaths(knowledge, project))
+    const [read] = await reader.read([{ path, known: knownStamp }])
+    saveFiles(knowledge, project, [read!], storedPaths(knowledge, project, folder))
     if (knowledge.code.linkedBy(project) === undefined)
-      relinkIfDue(knowledge, project, storedProject(knowledge, project))
+      relinkIfDue(knowledge, project, storedProject(knowledge, project, folder))
     return read!.type === "same" ? "same" : read!.file.skipped === undefined ? "read" : "skipped"
   } finally {
     await reader.close()
@@ -114,24 +118,24 @@ export async function updateCodeFile(
 }
 
 function changedFiles(project: string, paths: string[], known: Map<string, CodeStamp>) {
-  const batches: CodeOrder[][] = []
+  const batches: CodeRequest[][] = []
   let bytes = 0
-  let room = 0
+  let roomInBatch = 0
   for (const sort of ["optimized", "plain"] as const) {
-    let batch: CodeOrder[] | undefined
+    let batch: CodeRequest[] | undefined
     for (const path of paths) {
       if (codeSortOf(path) !== sort) continue
       const stamp = codeStampOf(project, path)
-      const before = known.get(redactName(path))
-      if (before && stamp && isSameStamp(before, stamp)) continue
+      const knownStamp = known.get(redactName(path))
+      if (knownStamp && stamp && isSameStamp(knownStamp, stamp)) continue
       const size = stamp?.size ?? 0
-      if (!batch || batch.length >= BATCH_LIMITS.files || size > room) {
+      if (!batch || batch.length >= BATCH_LIMITS.files || size > roomInBatch) {
         batch = []
         batches.push(batch)
-        room = BATCH_LIMITS.bytes
+        roomInBatch = BATCH_LIMITS.bytes
       }
-      batch.push({ path, known: before })
-      room -= size
+      batch.push({ path, known: knownStamp })
+      roomInBatch -= size
       bytes += size
     }
   }
@@ -141,9 +145,9 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
 function addToResult(result: CodeSync, results: ReadCode[]): void {
   for (const item of results) {
     if (item.type === "same") continue
-    const why = item.file.skipped
-    if (why === undefined) result.read++
-    else result.skipped[why] = (result.skipped[why] ?? 0) + 1
+    const reason = item.file.skipped
+    if (reason === undefined) result.read++
+    else result.skipped[reason] = (result.skipped[reason] ?? 0) + 1
   }
 }
 
@@ -170,7 +174,7 @@ function relinkIfDue(knowledge: Knowledge, project: string, projectFiles: Comple
 }
 
 type CompleteProject = ProjectPaths & {
-  /** The modules that the project's go.mod files name, as one text. */
+  /** The modules that the project's go.mod files name, as JSON, so that they can be compared. */
   modules: string
 }
 
@@ -187,20 +191,20 @@ function projectPaths(project: string, paths: string[]): CompleteProject {
   }
 }
 
-function storedProject(knowledge: Knowledge, project: string): CompleteProject {
-  return projectPaths(project, [...knowledge.code.codeStamps(project).keys()])
+function storedProject(knowledge: Knowledge, project: string, folder: string): CompleteProject {
+  return projectPaths(folder, [...knowledge.code.codeStamps(project).keys()])
 }
 
 /** Like `projectPaths`, for linking one file: looks up only the paths that are needed. */
-function storedPaths(knowledge: Knowledge, project: string): ProjectPaths {
+function storedPaths(knowledge: Knowledge, project: string, root: string): ProjectPaths {
   return {
     hasFile: (path) => knowledge.code.hasCodeFile(project, path),
     hasFolder: (folder) => knowledge.code.hasCodeFolder(project, folder),
-    goModule: goModuleOf(goModules(project)),
+    goModule: goModuleOf(goModules(root)),
   }
 }
 
-/** Returns a function that finds the module that the go.mod in a folder names, if there is one. */
+/** Returns a function that returns the module named by the go.mod file in a folder, if there is one. */
 function goModules(project: string): (folder: string) => string | undefined {
   const moduleByFolder = new Map<string, string | undefined>()
   return (folder) => {
@@ -222,20 +226,20 @@ function goModuleOf(moduleIn: (folder: string) => string | undefined): ProjectPa
   }
 }
 
-/** The folders in which a go.mod would matter. */
+/** Returns the folders in which a go.mod file matters: those with Go files, and their parents. */
 function goFolders(paths: string[]): string[] {
   const withGoFiles = new Set(paths.filter((path) => languageOf(path) === "go").map((path) => posix.dirname(path)))
   return [...new Set([...withGoFiles].flatMap(withParents))].sort()
 }
 
-/** The folder and its parents, up to the project's own, which is ".". */
+/** Returns the folder and its parents, up to the project's folder, which is ".". */
 function withParents(folder: string): string[] {
   return folder === "." ? [folder] : [folder, ...withParents(posix.dirname(folder))]
 }
 
 /**
- * The most code files per project. Further files are counted, but not read. Linux has 60,000 C files; a single team's project has
- * a tenth of that.
+ * The maximum number of code files per project. Further files are counted, but not read. Linux has 60,000 C files; a single
+ * team's project has a tenth of that.
  */
 const MAX_CODE_FILES = 50_000
 const MAX_DEPTH = 40
@@ -253,15 +257,17 @@ export async function listCodeFiles(
   // Git also lists tracked files that no longer exist.
   const exists = (path: string) => lookAt(join(project, path), { follow: false }) !== undefined
   const gitFiles = await listGitFiles(project, options.signal)
-  const all = gitFiles ? gitFiles.filter((path) => isCode(path) && exists(path)) : walk(project, limit).filter(isCode)
-  return { paths: all.slice(0, limit), not_listed: Math.max(0, all.length - limit) }
+  const codeFiles = gitFiles
+    ? gitFiles.filter((path) => isCode(path) && exists(path))
+    : walkFiles(project, limit).filter(isCode)
+  return { paths: codeFiles.slice(0, limit), not_listed: Math.max(0, codeFiles.length - limit) }
 }
 
 /**
- * Lists the files of a project without git. Skips hidden folders, folders with installed or built files, and links. Stops at
+ * Lists a project's code files without git. Skips hidden folders, folders with installed or built files, and links. Stops after
  * twice the limit.
  */
-function walk(project: string, limit: number): string[] {
+function walkFiles(project: string, limit: number): string[] {
   const files: string[] = []
   const folders = [""]
   for (let folder = folders.pop(); folder !== undefined && files.length <= 2 * limit; folder = folders.pop()) {
@@ -279,6 +285,6 @@ function entriesOf(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // deleted or not readable; the next sync looks again
+    return [] // the folder was deleted or cannot be read; the next sync tries again
   }
 }

@@ -1,7 +1,6 @@
 import { parseCommitMarks } from "../git/commit-marks.ts"
 import { COMMIT_LIMITS, type Commit, type CommitLimits, describeNewestOnly, readCommits } from "../git/commits.ts"
-import { redactName } from "../redact/name.ts"
-import { redactText } from "../redact/redact.ts"
+import { redactName, redactText } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { CommitWrite } from "../store/knowledge/git.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
@@ -14,19 +13,29 @@ export type GitReport = {
   left_out: string[]
 }
 
-export type GitSyncOptions = { now: number; signal?: AbortSignal | undefined; limits?: Partial<CommitLimits> }
+export type GitSyncOptions = {
+  /** The folder in which git runs: by default the project's own. */
+  folder?: string
+  now: number
+  signal?: AbortSignal | undefined
+  limits?: Partial<CommitLimits>
+}
 
 /** Updates the knowledge about a project's git history. Throws a DexError if git cannot read it; earlier data remains. */
 export async function syncProjectGit(db: Knowledge, project: string, options: GitSyncOptions): Promise<GitReport> {
   db.projects.setRedactionVersion(REDACTION_VERSION)
   const known = db.git.gitProject(project)
-  const result = await readCommits(project, { ...options, known: known?.head, knownShallow: known?.shallow })
+  const result = await readCommits(options.folder ?? project, {
+    ...options,
+    known: known?.head,
+    knownShallow: known?.shallow,
+  })
   if (result.head === undefined) {
     if (known) db.git.forgetProjectGit(project)
     return { added: 0, read_anew: known !== undefined, left_out: [] }
   }
   if (result.head === known?.head && !result.replaces) return { added: 0, read_anew: false, left_out: known.left_out }
-  const most = options.limits?.commits ?? COMMIT_LIMITS.commits
+  const maxCommits = options.limits?.commits ?? COMMIT_LIMITS.commits
   const { added } = db.git.saveCommits({
     project,
     head: result.head,
@@ -35,8 +44,8 @@ export async function syncProjectGit(db: Knowledge, project: string, options: Gi
     commits: commitsToStore(result.commits),
     replaces: result.replaces,
     left_out: result.left_out,
-    most,
-    when_more: describeNewestOnly(most),
+    max_commits: maxCommits,
+    when_more: describeNewestOnly(maxCommits),
   })
   return {
     added,
@@ -53,12 +62,12 @@ const MAX_BODY_LENGTH = 4_000
  * because half a secret is not recognised.
  */
 function commitsToStore(commits: Commit[]): CommitWrite[] {
-  const names = new Map<string, string>()
+  const redactedNames = new Map<string, string>()
   const redactedName = (path: string): string => {
-    const known = names.get(path)
+    const known = redactedNames.get(path)
     if (known !== undefined) return known
     const name = redactName(path)
-    names.set(path, name)
+    redactedNames.set(path, name)
     return name
   }
   return commits.map(({ subject, body, files, ...commit }) => {

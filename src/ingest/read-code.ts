@@ -7,19 +7,18 @@ import { bindUses } from "../code/resolve.ts"
 import type { FileFacts } from "../core/code.ts"
 import { lookAt } from "../core/look-at.ts"
 import { readBytes } from "../core/read-file.ts"
-import { redactName } from "../redact/name.ts"
-import { redactText } from "../redact/redact.ts"
+import { redactName, redactText } from "../redact/redact.ts"
 import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 
-/** A file that may have changed since `known`. */
-export type CodeOrder = { path: string; known?: CodeStamp }
+/** A request to read a file that may have changed since `known`. */
+export type CodeRequest = { path: string; known?: CodeStamp }
 /** `same`: the file has a new time but the same content. Imports are not linked yet. Paths are redacted. */
 export type ReadCode = { type: "read"; file: CodeFile } | { type: "same"; path: string; stamp: CodeStamp }
 
 /** Returns the facts about a file of the project, redacted. Never throws because of a file's content. */
 export async function readCode(
   project: string,
-  { path, known }: CodeOrder,
+  { path, known }: CodeRequest,
   parser: () => Promise<CodeParser>,
 ): Promise<ReadCode> {
   const stamp = codeStampOf(project, path)
@@ -32,14 +31,14 @@ export async function readCode(
   if (!stamp || !isInside(project, path)) return skip("unreadable")
   if (stamp.size > MAX_CODE_BYTES) return skip("huge")
   const content = readSmallFile(join(project, path))
-  // Checked again, because a folder in the path may have been replaced meanwhile.
+  // Check again, because a folder in the path may have been replaced by a link meanwhile.
   if (!content || !isInside(project, path)) return skip("unreadable")
   const hash = createHash("sha256").update(content).digest().subarray(0, 16)
   if (known?.hash && known.version === CODE_VERSION && Buffer.from(known.hash).equals(hash))
     return { type: "same", path: name, stamp }
   const text = content.toString("utf8")
-  const why = whyNotCode(text)
-  if (why) return skip(why, hash)
+  const skipReason = whyNotCode(text)
+  if (skipReason) return skip(skipReason, hash)
   const facts = await (await parser()).parse(language, text)
   if (!facts) return skip("slow", hash)
   return {
@@ -61,12 +60,12 @@ export function codeStampOf(project: string, path: string): CodeStamp | undefine
 export const isSameStamp = (a: CodeStamp, b: CodeStamp): boolean =>
   a.size === b.size && a.modified_at === b.modified_at && a.version === b.version
 
-/** The content of a regular file within the size limit for code. */
+/** Returns the content of a regular file, or undefined if the file cannot be read or is too large for code. */
 export function readSmallFile(file: string): Buffer | undefined {
   try {
     return readBytes(file, MAX_CODE_BYTES, { follow: false })
   } catch {
-    return undefined // counted as unreadable
+    return undefined
   }
 }
 
@@ -77,7 +76,7 @@ function isInside(project: string, path: string): boolean {
     const folder = realpathSync(dirname(join(project, path)))
     return folder === root || folder.startsWith(root + sep)
   } catch {
-    return false // deleted since it was listed
+    return false // the file was deleted after it was listed
   }
 }
 

@@ -4,24 +4,25 @@ import type { Message } from "../core/conversation.ts"
 import { formatOf, parseDocument } from "../documents/document.ts"
 import { type DocumentFile, readDocument } from "../documents/files.ts"
 import type { ParsedDocument } from "../documents/sections.ts"
-import { redactName } from "../redact/name.ts"
-import { redactRecord } from "../redact/redact.ts"
+import { redactName, redactRecord } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { Collection, UnitWrite } from "../store/history/store.ts"
 
-/** Increase it when documents are split differently. All are then read again. */
+/** Increase this number when documents are split differently. dex then reads all documents again. */
 export const DOCUMENTS_VERSION = 1
 
-/** A document that may have changed. `hash` is that of the stored content, if this version read it. */
-export type DocumentOrder = { collection: Collection; file: DocumentFile; hash?: string }
-/** Undefined if the content is unchanged. */
+/**
+ * A request to read a document that may have changed. `hash` is the hash of the stored content, if this version of dex read it.
+ */
+export type DocumentRequest = { collection: Collection; file: DocumentFile; hash?: string }
+/** The sections to store, or undefined if the content is unchanged. */
 export type ReadDocument = UnitWrite | undefined
 
 /** Reads a document, splits it into sections and redacts them. Throws if it cannot be read. */
-export async function readSections({ collection, file, hash: known }: DocumentOrder): Promise<ReadDocument> {
+export async function readSections({ collection, file, hash: known }: DocumentRequest): Promise<ReadDocument> {
   const text = await readDocument(collection.root, file.path)
-  const content = hash("sha1", text, "hex")
-  return content === known ? undefined : writeOf(collection, file, text, `${documentStampOf(file)} ${content}`)
+  const contentHash = hash("sha1", text, "hex")
+  return contentHash === known ? undefined : writeOf(collection, file, text, `${documentStampOf(file)} ${contentHash}`)
 }
 
 export function documentStampOf({ size, modified_at }: DocumentFile): string {
@@ -70,12 +71,12 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
   }
 }
 
-/** The key under which a document is stored. */
+/** Returns the key under which a document is stored. */
 export function documentKey({ name }: Collection, path: string): string {
   return `${name}/${storedName(path)}`
 }
 
-/** The redacted name. A hash distinguishes documents whose names differ only by a secret. */
+/** Returns the redacted name of a document. A hash distinguishes documents whose names differ only by a secret. */
 export function storedName(path: string): string {
   const name = redactName(path)
   return name === path ? path : `${name}~${hash("sha256", path, "hex").slice(0, 8)}`

@@ -5,6 +5,7 @@ import type { Conversation } from "../core/conversation.ts"
 import { DexError, isDexError } from "../core/error.ts"
 import { isModelRunFolder } from "../core/model-run.ts"
 import type { RawRecord } from "../core/record.ts"
+import type { Place } from "../git/project.ts"
 import { redactRecord } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import { type Block, packLines } from "../store/history/codec.ts"
@@ -14,20 +15,20 @@ import { conversationTitle } from "./title.ts"
 import { type NamedUnit, nativeKey, storedPath } from "./unit-names.ts"
 
 /**
- * The number of characters per block of raw records. They are read one conversation at a time, so their blocks are larger than
- * those of bodies, and compress better.
+ * The number of characters per block of raw records. They are always read for a whole unit, so their blocks can be larger than
+ * those of message bodies. Larger blocks compress better.
  */
 const RAW_BLOCK_CHARS = 256 << 10
 
 export type ReadContext = {
-  projectOf: (cwd: string) => string
+  placeOf: (cwd: string) => Place
   dexDir: string
   store: Pick<HistoryWriter, "knownUnit" | "rawLines" | "forgottenAmong">
-  /** True if some stored records are damaged, so that only the others are used. */
+  /** True to ignore damaged stored records instead of throwing an error. */
   onlyReadable?: boolean
 }
 
-/** Prepares a unit for storing: the new data of its source or, with `replay`, its stored records, parsed by the current code. */
+/** Prepares a unit for storing: reads the new data of its source or, with `replay`, parses its stored records again. */
 export async function prepareUnit(
   connector: Connector,
   unit: NamedUnit,
@@ -40,7 +41,8 @@ export async function prepareUnit(
     return await readUnit(connector, unit, known, context)
   } catch (error) {
     if (!known || !isDexError(error) || error.code !== "damaged") throw error
-    // The source exists, so all of it is read again; the undamaged records show what it no longer contains.
+    // Stored records are damaged, but the source still exists, so read it completely again. The undamaged records may contain
+    // messages that the source no longer has.
     return readUnit(connector, unit, { ...known, connector_version: 0 }, { ...context, onlyReadable: true })
   }
 }
@@ -65,7 +67,7 @@ async function readUnit(
   const fresh = await withoutForgotten(redactAll(reading.records, redactions), connector, unit, context)
   const end = reading.end()
   const isAppended = isContinued && reading.mode === "append"
-  // Records that were stored under older rules are redacted by the current ones before new records are added.
+  // Records that were stored under older redaction rules must be redacted again before new records are added.
   const isOutdated = hasRecords && known.redaction_version !== REDACTION_VERSION
   const redactAgain = (records: RawRecord[]) => (isOutdated ? redactAll(records, redactions).records : records)
   const storedLive = hasRecords ? redactAgain(await parsedLines(context, connector, unit.key, "live")) : []
@@ -95,15 +97,16 @@ async function readUnit(
     raw: parsed.hasOnlyOwnRuns
       ? { mode: "rewrite", live: [], left: [] }
       : isOutdated || !onlyGrew
-        ? { mode: "rewrite", live: pack(linesOf(live)), left: pack(linesOf(allSuperseded)) }
+        ? { mode: "rewrite", live: packBlocks(linesOf(live)), left: packBlocks(linesOf(allSuperseded)) }
         : {
             mode: isAppended ? "append" : "replace",
-            live: pack(fresh.lines),
-            left: pack(linesOf(allSuperseded.slice(superseded.length))),
+            live: packBlocks(fresh.lines),
+            left: packBlocks(linesOf(allSuperseded.slice(superseded.length))),
           },
     conversations: parsed.conversations,
     isComplete: hasRecords || resumed.mode === "append",
     dropsMissing: hasRecords && known.connector_version !== connector.version,
+    addsToCounts: isAppended,
     skipped: end.skipped,
     unknown: parsed.unknown,
     redactions,
@@ -128,10 +131,11 @@ async function replayUnit(
     cursor: known.cursor,
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
-    raw: { mode: "rewrite", live: pack(live.lines), left: pack(superseded.lines) },
+    raw: { mode: "rewrite", live: packBlocks(live.lines), left: packBlocks(superseded.lines) },
     conversations: parsed.conversations,
     isComplete: true,
     dropsMissing: known.connector_version !== connector.version,
+    addsToCounts: true,
     skipped: [],
     unknown: parsed.unknown,
     redactions,
@@ -142,7 +146,7 @@ function linesOf(records: RawRecord[]): string[] {
   return records.map((record) => JSON.stringify(record))
 }
 
-function pack(lines: string[]): Block[] {
+function packBlocks(lines: string[]): Block[] {
   return packLines(lines, RAW_BLOCK_CHARS)
 }
 
@@ -178,7 +182,7 @@ function redactAll(
   return { records: redacted, lines }
 }
 
-/** The records that a rewritten source no longer contains. They are stored separately, so that no message is lost. */
+/** Returns the records that a rewritten source no longer contains. They are stored separately, so that no message is lost. */
 function lostRecords(before: RawRecord[], current: RawRecord[], connector: Connector): RawRecord[] {
   if (before.length === 0) return []
   const recordName = (record: RawRecord) => connector.identify?.(record) ?? JSON.stringify(record)
@@ -186,7 +190,7 @@ function lostRecords(before: RawRecord[], current: RawRecord[], connector: Conne
   return before.filter((record) => !present.has(recordName(record)))
 }
 
-/** The superseded records without duplicates and without those that came back. */
+/** Returns the superseded records without duplicates and without those that the source contains again. */
 function withoutDuplicates(superseded: RawRecord[], live: RawRecord[]): RawRecord[] {
   if (superseded.length === 0) return superseded
   const lines = new Set(linesOf(live))
@@ -196,7 +200,7 @@ function withoutDuplicates(superseded: RawRecord[], live: RawRecord[]): RawRecor
   })
 }
 
-/** If each record names its conversation, drops the records of forgotten conversations. */
+/** Drops the records of forgotten conversations, if the connector can tell to which conversation a record belongs. */
 async function withoutForgotten<T extends { records: RawRecord[]; lines: string[] }>(
   fresh: T,
   connector: Connector,
@@ -228,26 +232,26 @@ function parseRecords(
     parsed.conversations.map((conversation) => [conversation.id, withTitle(withoutRepeats(conversation))]),
   )
   if (dropped.length > 0 && !rejoined) {
-    for (const old of connector.parse(dropped, name).conversations) {
-      const current = conversations.get(old.id)
+    for (const earlier of connector.parse(dropped, name).conversations) {
+      const current = conversations.get(earlier.id)
       const byKey = new Map(current?.messages.map((message) => [message.key, message]))
-      const superseded = withoutRepeats(old).messages.flatMap((message) =>
+      const superseded = withoutRepeats(earlier).messages.flatMap((message) =>
         supersededForm(byKey.get(message.key), message),
       )
       conversations.set(
-        old.id,
+        earlier.id,
         current
           ? { ...current, messages: mergeByTime(current.messages, superseded) }
-          : withTitle({ ...old, messages: superseded }),
+          : withTitle({ ...earlier, messages: superseded }),
       )
     }
   }
-  const all = [...conversations.values()].filter(({ messages }) => messages.length > 0)
-  const others = all.filter((conversation) => !isOwnRun(conversation, context.dexDir))
+  const nonEmpty = [...conversations.values()].filter(({ messages }) => messages.length > 0)
+  const kept = nonEmpty.filter((conversation) => !isOwnRun(conversation, context.dexDir))
   return {
-    /** True if the unit contains only agents' answers to dex. Its records are then not stored. */
-    hasOnlyOwnRuns: all.length > 0 && others.length === 0,
-    conversations: others.map((conversation) => withProject(withTimes(conversation, unit), context)),
+    /** True if the unit contains only conversations of agents that dex itself started. Its records are then not stored. */
+    hasOnlyOwnRuns: nonEmpty.length > 0 && kept.length === 0,
+    conversations: kept.map((conversation) => withProject(withTimes(conversation, unit), context)),
     unknown: parsed.unknown,
   }
 }
@@ -266,8 +270,8 @@ function mergeByTime(current: MessageWrite[], superseded: MessageWrite[]): Messa
 }
 
 /**
- * Returns a message as superseded if the source no longer contains it. If the source has other text under its key, as a damaged
- * copy can have, returns the earlier text under a new key.
+ * Returns a message as superseded if the source no longer contains it. If the source now has different text under the same key,
+ * as a damaged copy can have, returns the earlier text under a new key.
  */
 function supersededForm(current: MessageWrite | undefined, before: MessageWrite): MessageWrite[] {
   if (!current) return [{ ...before, superseded: true }]
@@ -276,7 +280,7 @@ function supersededForm(current: MessageWrite | undefined, before: MessageWrite)
   return [{ ...before, key: `${before.key}~${crc32(JSON.stringify(before.parts))}`, superseded: true }]
 }
 
-/** Returns the conversation with only the first message of each key, because an agent may write a record twice. */
+/** Returns the conversation with only the first message for each key, because an agent may write a record twice. */
 function withoutRepeats(conversation: Conversation): Conversation & { messages: MessageWrite[] } {
   const keys = new Set<string>()
   return {
@@ -290,7 +294,9 @@ function withTitle<C extends Conversation>(conversation: C): C {
   return title ? { ...conversation, title } : conversation
 }
 
-/** True for an agent that dex itself started, in a folder made for it. A person who works in dex's folder does not count. */
+/**
+ * True if dex itself started the agent, in a folder made for that run. A person's conversation in dex's folder does not count.
+ */
 function isOwnRun({ cwds: [startFolder] }: Conversation, dexDir: string): boolean {
   if (startFolder === undefined) return false
   if (isModelRunFolder(startFolder)) return true
@@ -298,7 +304,7 @@ function isOwnRun({ cwds: [startFolder] }: Conversation, dexDir: string): boolea
   return pathInChats !== "" && !pathInChats.startsWith("..") && !isAbsolute(pathInChats)
 }
 
-/** Uses the file's times for conversations of agents that write no times. */
+/** If the agent wrote no times, uses the times at which the file was created and changed. */
 function withTimes<C extends Conversation>(conversation: C, unit: ParsedUnit): C {
   if (conversation.started_at !== undefined || conversation.messages.some((message) => message.at !== undefined))
     return conversation
@@ -309,7 +315,14 @@ function withProject(
   conversation: Conversation & { messages: MessageWrite[] },
   context: ReadContext,
 ): ConversationWrite {
-  const [project, ...projects] = new Set(conversation.cwds.map(context.projectOf))
+  const places = conversation.cwds.map(context.placeOf)
+  const [project, ...projects] = new Set(places.map((place) => place.project))
   if (project === undefined) return conversation
-  return { ...conversation, project, ...(projects.length > 0 && { projects }) }
+  const worktrees = new Set(places.flatMap((place) => (place.project === project ? (place.worktree ?? []) : [])))
+  return {
+    ...conversation,
+    project,
+    ...(projects.length > 0 && { projects }),
+    ...(worktrees.size > 0 && { worktrees: [...worktrees] }),
+  }
 }

@@ -1,5 +1,5 @@
 import type { SourceId } from "../core/conversation.ts"
-import { createProjectFinder } from "../git/project.ts"
+import { createPlaceFinder } from "../git/project.ts"
 import type { UnitWrite } from "../store/history/store.ts"
 import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startThread } from "../subprocess/thread.ts"
@@ -7,18 +7,20 @@ import { prepareUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync-types.ts"
 import type { NamedUnit } from "./unit-names.ts"
 
-/** Threads are used from this many bytes on, because starting them costs as much as reading this much. */
+/** At least this many bytes are read in threads. Starting the threads takes as long as reading this much. */
 export const MIN_BYTES_FOR_THREADS = 4 << 20
 
-/** Reads units: in this thread if there is little to do, otherwise in a worker while this thread stores. */
+/** Reads units. If there is much to read, a worker thread reads while this thread stores. */
 export type UnitReader = {
-  /** How much may be read before the first result is stored. */
+  /** The number of units and bytes that may be read before the first result is stored. */
   readAhead: { units: number; bytes: number }
   read(source: SourceId, unit: NamedUnit, replay: boolean): Promise<UnitWrite>
   close(): Promise<void>
 }
 
-/** How much is read ahead: enough to keep reading while the index is updated, small enough for memory. */
+/**
+ * The amount to read ahead: enough to keep the thread busy while the index is updated, but not so much that it fills the memory.
+ */
 const READ_AHEAD = { units: 256, bytes: 6 << 20 }
 
 export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): UnitReader {
@@ -35,44 +37,45 @@ export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: numb
 }
 
 function inlineReader(deps: SyncDeps): Omit<UnitReader, "close"> {
-  const projectOf = createProjectFinder()
+  const placeOf = createPlaceFinder()
   return {
     readAhead: { units: 1, bytes: 0 },
     read: (source, unit, replay) => {
       const connector = deps.connectors.find((candidate) => candidate.source === source)!
-      return prepareUnit(connector, unit, replay, { projectOf, dexDir: deps.home.dir, store: deps.store })
+      return prepareUnit(connector, unit, replay, { placeOf, dexDir: deps.home.dir, store: deps.store })
     },
   }
 }
 
-export type UnitOrder = { source: SourceId; unit: NamedUnit; replay: boolean }
+export type UnitRequest = { source: SourceId; unit: NamedUnit; replay: boolean }
 
-/** The error for a unit that ended the reading thread, even with all the memory that dex allows. */
+/** The error for a unit that still ended the reading thread after dex had raised the thread's memory limit. */
 export class UnitTooLargeError extends Error {}
 
-/** A unit that ended the thread gets this many times the memory in its second attempt. */
+/** The factor by which the memory limit is raised when a unit that ended the thread is read again. */
 export const RETRY_MEMORY_FACTOR = 4
 
 type PendingRead = {
-  order: UnitOrder
+  unitRequest: UnitRequest
   isSecondTry: boolean
   resolve: (write: UnitWrite) => void
   reject: (error: Error) => void
 }
 
 /**
- * Reads in a thread, in the order of the requests. If the thread dies, the first waiting unit is the cause. That unit is retried
- * once. A new thread then continues, with or without it.
+ * Reads in a thread, in the order of the requests. If the thread dies, the first waiting unit is assumed to be the cause: a new
+ * thread reads it once more, with a higher memory limit. If that thread dies too, the unit fails, and a new thread reads the
+ * rest.
  */
 function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
   const waiting = new Set<PendingRead>()
   let isClosed = false
-  let thread: Subprocess<UnitOrder, UnitWrite> | undefined
+  let thread: Subprocess<UnitRequest, UnitWrite> | undefined
 
-  function start(memoryFactor: number): typeof thread {
-    const data = { dexDir: deps.home.dir, history: deps.home.history, outside: deps.outside ?? [] }
+  function startReadThread(memoryFactor: number): typeof thread {
+    const data = { dexDir: deps.home.dir, history: deps.home.history, outsideAgents: deps.outsideAgents ?? [] }
     const limits = heapLimits(largestUnitBytes * memoryFactor)
-    thread = startThread<UnitOrder, UnitWrite>(subprocessFile("./read-thread.ts", import.meta.url), { data, limits })
+    thread = startThread<UnitRequest, UnitWrite>(subprocessFile("./read-thread.ts", import.meta.url), { data, limits })
     for (const request of waiting) sendTo(request, thread)
     thread.ended.then(({ message }) => {
       if (!isClosed) restart(message)
@@ -85,7 +88,7 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
       waiting.delete(request)
       complete()
     }
-    target.ask(request.order).then(
+    target.ask(request.unitRequest).then(
       (write) => settle(() => request.resolve(write)),
       (error) => isSubprocessEnded(error) || settle(() => request.reject(error)),
     )
@@ -95,20 +98,20 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
     const [first] = waiting
     if (first?.isSecondTry) {
       waiting.delete(first)
-      first.reject(new UnitTooLargeError(tooLarge(first.order.unit, cause)))
+      first.reject(new UnitTooLargeError(tooLargeMessage(first.unitRequest.unit, cause)))
     } else if (first) first.isSecondTry = true
     const [next] = waiting
-    thread = next && start(next.isSecondTry ? RETRY_MEMORY_FACTOR : 1)
+    thread = next && startReadThread(next.isSecondTry ? RETRY_MEMORY_FACTOR : 1)
   }
 
   return {
     readAhead: READ_AHEAD,
     read: (source, unit, replay) =>
       new Promise((resolve, reject) => {
-        const request = { order: { source, unit, replay }, isSecondTry: false, resolve, reject }
+        const request = { unitRequest: { source, unit, replay }, isSecondTry: false, resolve, reject }
         waiting.add(request)
         if (thread) sendTo(request, thread)
-        else start(1)
+        else startReadThread(1)
       }),
     close: async () => {
       isClosed = true
@@ -117,7 +120,7 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
   }
 }
 
-function tooLarge(unit: NamedUnit, cause: string): string {
+function tooLargeMessage(unit: NamedUnit, cause: string): string {
   const megabytes = Math.max(1, Math.round(unit.bytes / 1e6))
   return `too large to read: ${megabytes} MB on disk, and it needs more memory than dex uses for one file (${cause}). dex will try again when the file changes, or tomorrow.`
 }

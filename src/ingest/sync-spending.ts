@@ -8,21 +8,24 @@ import { spendingInMessages } from "../usage/spending.ts"
 import { followSpending, learningProgress, type SpendingAtChange } from "./follow-spending.ts"
 import type { SyncDeps, SyncOptions } from "./sync-types.ts"
 
-/** The maximum number of older conversations to read for their spending while somebody waits. A full sync reads all. */
+/** The maximum number of older conversations to read for their spending in a quick sync, because somebody is waiting for it. */
 const MAX_QUICK_READS = 16
 
-/** Records spending for `dex usage` during a sync, while every conversation is parsed anyway. */
+/** Records spending for `dex usage` during a sync, because the sync parses the conversations anyway. */
 export type SyncSpending = {
   add(paid: WriteResult["paid"]): void
-  /** Writes what was added, and what other syncs did not finish. */
+  /** Writes the spending that was added, and completes what other syncs did not finish. */
   follow(): Promise<void>
-  /** Call it last. Pass true if something was stored: the database's log is then written back into its file. */
+  /**
+   * Completes the spending. Call this last, before `close`. If `hasRead` is true, also writes the database's log back into its
+   * file.
+   */
   finish(hasRead: boolean): Promise<void>
   close(): void
 }
 
 export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions): SyncSpending {
-  const known = new Map<string, SpendingAtChange>()
+  const addedSpending = new Map<string, SpendingAtChange>()
   let file: SpendingFile | undefined
   const isQuick = options.quick || options.deadline !== undefined || options.pauseAt !== undefined
   const ignoreDamage = async (work: (file: SpendingFile) => Promise<void>) => {
@@ -33,12 +36,12 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
       // The file contains only derived data and is recreated when it is next opened.
       if (!isDexError(error) || error.code !== "corrupt") throw error
     } finally {
-      known.clear()
+      addedSpending.clear()
     }
   }
   const follow = async (opened: SpendingFile) => {
     await followSpending(store, opened, {
-      knownSpending: (ref) => known.get(formatRef(ref)),
+      knownSpending: (ref) => addedSpending.get(formatRef(ref)),
       maxReads: isQuick ? MAX_QUICK_READS : undefined,
       signal: options.signal,
       onProgress: options.onProgress && learningProgress(store, options.onProgress),
@@ -47,7 +50,7 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
   return {
     add(paid) {
       for (const { ref, change, ended_at, messages } of paid)
-        known.set(formatRef(ref), { change, ...spendingInMessages(messages, ended_at) })
+        addedSpending.set(formatRef(ref), { change, ...spendingInMessages(messages, ended_at) })
     },
     follow: () => ignoreDamage(follow),
     finish: (hasRead) =>

@@ -9,16 +9,16 @@ import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-typ
 
 const POLL_MS = 100
 
-export type SyncThreadOrder = {
+export type SyncThreadRequest = {
   machine: Machine
   home: SyncDeps["home"] & { index: string }
-  outside: readonly string[]
+  outsideAgents: readonly string[]
   options: Omit<SyncOptions, "signal" | "onProgress" | "embed" | "wait">
 }
 
 /**
- * A sync that adapts to the amount of work: a little is done in this thread; for more, one thread reads and another stores, and
- * this one stays free to show progress. The threads' heaps are small, so memory stays bounded for any amount of work.
+ * Runs a sync. If there is little to read, this thread does all the work. Otherwise, one thread reads and another stores, so that
+ * this thread stays free to show progress. The threads' heaps are small, so memory stays bounded for any amount of work.
  */
 export async function syncWithThreads(
   deps: SyncDeps,
@@ -32,7 +32,7 @@ export async function syncWithThreads(
     report = await readAndStore(deps, indexPath, options)
   }
   if (!options.embed || report.busy) return report
-  // Runs after the lock is released, so that others may sync while a server takes its time.
+  // Create vectors after the lock is released, so that another process can sync while this one waits for a server.
   const embedding = await embed(deps, options, options.embed)
   return embedding ? { ...report, embedding } : report
 }
@@ -41,7 +41,7 @@ function isOver({ signal, deadline }: SyncOptions): boolean {
   return signal?.aborted === true || (deadline !== undefined && Date.now() >= deadline)
 }
 
-/** Shows the progress of the other sync, whose results are for everyone. */
+/** Shows the progress of the sync that another process is running. */
 async function reportWaiting({ store }: SyncDeps, { onProgress }: SyncOptions): Promise<void> {
   if (!onProgress) return
   const { done, total } = (await store.progress()) ?? { done: 0, total: 0 }
@@ -60,29 +60,31 @@ async function embed(deps: SyncDeps, { deadline, signal, onProgress }: SyncOptio
 }
 
 async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOptions): Promise<SyncReport> {
-  const result = await syncHistory(deps, { ...options, mostBytes: MIN_BYTES_FOR_THREADS })
+  const result = await syncHistory(deps, { ...options, maxBytes: MIN_BYTES_FOR_THREADS })
   if (!("largestUnitBytes" in result)) return result
-  const { machine, home, outside = [] } = deps
-  const order = { machine, home: { ...home, index: indexPath }, outside, options: threadOptions(options) }
-  const report = await inThread(order, result.largestUnitBytes, options).catch((error) => {
-    // A unit of many small values can need more memory than its size suggests, so the rest of the sync gets larger heaps.
+  const { machine, home, outsideAgents = [] } = deps
+  const request = { machine, home: { ...home, index: indexPath }, outsideAgents, options: threadOptions(options) }
+  const report = await inThread(request, result.largestUnitBytes, options).catch((error) => {
+    // A unit with many small values can need more memory than its size suggests, so the sync continues with larger heaps.
     if (!isSubprocessEnded(error) || error.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
-    return inThread(order, result.largestUnitBytes * RETRY_MEMORY_FACTOR, options)
+    return inThread(request, result.largestUnitBytes * RETRY_MEMORY_FACTOR, options)
   })
   return { ...report, archived: report.archived + result.archived }
 }
 
-function threadOptions(options: SyncOptions): SyncThreadOrder["options"] {
+function threadOptions(options: SyncOptions): SyncThreadRequest["options"] {
   const { signal: _, onProgress: __, embed: ___, wait: ____, ...rest } = options
   return rest
 }
 
 function inThread(
-  order: SyncThreadOrder,
+  request: SyncThreadRequest,
   largestUnitBytes: number,
   { signal, onProgress }: SyncOptions,
 ): Promise<SyncReport> {
   const file = subprocessFile("./store-thread.ts", import.meta.url)
-  const thread = startThread<SyncThreadOrder, SyncReport, SyncProgress>(file, { limits: heapLimits(largestUnitBytes) })
-  return thread.ask(order, { signal, onEvent: onProgress }).finally(thread.end)
+  const thread = startThread<SyncThreadRequest, SyncReport, SyncProgress>(file, {
+    limits: heapLimits(largestUnitBytes),
+  })
+  return thread.ask(request, { signal, onEvent: onProgress }).finally(thread.end)
 }

@@ -12,7 +12,7 @@ export type SyncDeps = {
   index: SearchIndex
   connectors: readonly Connector[]
   /** The names of the agents that the user added. */
-  outside?: readonly string[]
+  outsideAgents?: readonly string[]
   /** The agents that could not be loaded. */
   unloaded?: readonly UnloadedAgent[]
   machine: Machine
@@ -20,25 +20,36 @@ export type SyncDeps = {
 }
 
 export type SyncOptions = {
-  /** When to stop; the next sync reads the rest. */
+  /** The time at which to stop; the next sync reads the rest. */
   deadline?: number
-  /** When to stop if much remains. A small remainder is finished, and everything read can be found. */
+  /**
+   * The time at which to stop if much remains to be read. A small remainder is still read, and everything that was read becomes
+   * searchable.
+   */
   pauseAt?: number
-  /** If there are more bytes to read than this, nothing is done, and the size of the largest unit is returned. */
-  mostBytes?: number
-  /** True if somebody waits, or memory is limited: slow work other than reading is left to another sync. */
+  /** If there are more bytes to read than this, nothing is read, and the size of the largest unit is returned. */
+  maxBytes?: number
+  /** True if somebody is waiting or memory is limited. Slow work other than reading is then left to a later sync. */
   quick?: boolean
+  /**
+   * True if a list on the screen waits for the first conversations. They are then read before the index is updated, which costs
+   * more, because the index reads them again from the history.
+   */
+  fillsList?: boolean
   redactAgain?: boolean
-  /** True to wait until another running sync ends, and then to sync too. */
+  /** True to wait for a sync that is already running, and then sync too. */
   wait?: boolean
-  /** Set if messages should get vectors at the end. Throws a DexError if the settings are incomplete. */
+  /**
+   * Returns the settings of the embedder. If set, messages get vectors at the end of the sync. Throws a DexError if the settings
+   * are incomplete.
+   */
   embed?: () => EmbedSettings
   signal?: AbortSignal
   onProgress?: (progress: SyncProgress) => void
 }
 
 export type SyncProgress = {
-  phase: "waiting" | "reading" | "indexing" | "asking" | "embedding" | "mapping" | "learning" | "sending"
+  phase: "waiting" | "reading" | "importing" | "indexing" | "asking" | "embedding" | "mapping" | "learning" | "sending"
   done: number
   total: number
   bytes: number
@@ -48,7 +59,7 @@ export type SyncProgress = {
 }
 
 export type SyncReport = {
-  /** True if another sync is running. Nothing was done here, and that sync's results are for everyone. */
+  /** True if another sync is running, so this one did nothing. */
   busy: boolean
   /** True if everything that was found was read. False after a deadline or an interruption. */
   complete: boolean
@@ -57,18 +68,21 @@ export type SyncReport = {
   changed: number
   added_messages: number
   archived: number
-  /** How many units were read only because this dex stores more than the version that read them before. */
+  /**
+   * The number of units that were read again only because this version of dex reads them differently from the version that stored
+   * them.
+   */
   read_again: number
   bytes: number
   duration_ms: number
   unreadable: (UnreadableFile & { source: SourceId })[]
   /** Conversations that were damaged in the history and have been restored. */
   restored: Ref[]
-  /** Conversations with damage that could not be restored. */
+  /** Damaged conversations that could not be restored. */
   damaged: Ref[]
-  /** The state of the vectors, if an embedder is set. */
+  /** The state of the vectors, if an embedder is configured. */
   embedding?: EmbedReport
 }
 
-/** The result if there was too much to read. `archived` is set, because units were archived before that was known. */
+/** The result if there was too much to read. `archived` counts the units that were archived before dex knew the size. */
 export type TooMuchToRead = { largestUnitBytes: number; archived: number }

@@ -9,16 +9,16 @@ import { largestPlannedBytes, plannedBytes, planSync, type SyncPlan } from "./pl
 import { spendingOfSync } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncReport, TooMuchToRead } from "./sync-types.ts"
 
-/** How long each sync adds checksums to a history that was written by an older dex, in milliseconds. */
+/** The maximum time, in milliseconds, for which a sync adds checksums to a history that an older dex wrote. */
 const SEAL_MS = 2_000
 
 /**
- * Reads everything new that the agents have written into the history and the index, newest first. Only one sync runs at a time; a
- * second one reports that and returns. It can be stopped at any moment, and the next one continues.
+ * Reads everything new that the agents have written, newest first, and stores it in the history and the index. Only one sync runs
+ * at a time; a second one reports that and returns. A sync can be stopped at any moment, and the next one continues.
  */
 export async function syncHistory(
   deps: SyncDeps,
-  options: SyncOptions & { mostBytes: number },
+  options: SyncOptions & { maxBytes: number },
 ): Promise<SyncReport | TooMuchToRead>
 export async function syncHistory(deps: SyncDeps, options?: SyncOptions): Promise<SyncReport>
 export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuchToRead> {
@@ -47,13 +47,15 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
     cleanUpRestore(deps.home.history)
     const recorded = await healRecordedDamage(deps)
     const plan = await planSync(deps, options, report)
-    if (options.mostBytes !== undefined && plannedBytes(plan) > options.mostBytes) {
+    if (options.maxBytes !== undefined && plannedBytes(plan) > options.maxBytes) {
       isContinuedInThread = true
       return { largestUnitBytes: largestPlannedBytes(plan), archived: report.archived }
     }
     await runSyncPlan(deps, plan, options, report, spending)
     await reportHealed(deps, recorded, report)
     await saveOutcome(deps, plan, report)
+    if (report.read > 0 || (await deps.store.hasUnidentifiedProjects()))
+      await (await import("./identify-projects.ts")).identifyProjects(deps)
     const indexing = await deps.index.follow(
       deps.store,
       options.deadline === undefined ? {} : { deadline: options.deadline },
@@ -70,7 +72,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
       deps.index.checkpoint()
     }
   } finally {
-    // The thread that continues with a large plan need not copy databases again.
+    // Keep the copies of databases if a thread continues the sync, so that it does not have to copy them again.
     if (!isContinuedInThread) removeSyncScratch(deps.home.dir)
     spending.close()
     lock.release()
@@ -79,14 +81,14 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   return report
 }
 
-/** Repairs what commands found damaged, or marks it so that this sync reads it again. */
+/** Repairs the conversations that commands found damaged, or marks them so that this sync reads them again. Returns them. */
 async function healRecordedDamage({ store, home }: SyncDeps): Promise<Ref[]> {
   const recorded = listDamage(damageFile(home.dir))
   await unlessCorrupt(store.heal(recorded), undefined)
   return recorded
 }
 
-/** Awaits `work`, or returns `fallback` if SQLite's own pages are damaged. A separate command repairs those (doctor names it). */
+/** Awaits `work`, or returns `fallback` if SQLite's own pages are damaged. `dex doctor` names the command that repairs those. */
 async function unlessCorrupt<T, O>(work: Promise<T>, fallback: O): Promise<T | O> {
   try {
     return await work
@@ -97,8 +99,8 @@ async function unlessCorrupt<T, O>(work: Promise<T>, fallback: O): Promise<T | O
 }
 
 /**
- * Reports which conversations were healed, and removes all of them from the list of damage. If one is still damaged, the next
- * command that notices adds it again.
+ * Reports which conversations were healed, and removes all of them from the damage list. If one is still damaged, the next
+ * command that notices the damage adds it again.
  */
 async function reportHealed({ store, home }: SyncDeps, recorded: Ref[], report: SyncReport): Promise<void> {
   if (recorded.length === 0 || !report.complete) return
@@ -109,7 +111,10 @@ async function reportHealed({ store, home }: SyncDeps, recorded: Ref[], report: 
   dropDamage(damageFile(home.dir), recorded)
 }
 
-/** Saves the report. A database that was read completely need not be opened again until it changes. */
+/**
+ * Saves which files could not be read. After a complete sync, also saves the stamps of databases, so that an unchanged database
+ * is not opened again.
+ */
 async function saveOutcome(deps: SyncDeps, plan: SyncPlan, report: SyncReport): Promise<void> {
   for (const { source } of deps.connectors) {
     const filesOfSource = report.unreadable.filter((file) => file.source === source)

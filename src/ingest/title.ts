@@ -3,21 +3,21 @@ import type { Conversation, Message, Part, Title } from "../core/conversation.ts
 import { findPlan } from "../core/plan.ts"
 
 const MAX_TITLE = 120
-/** How many prompts are examined. Later prompts are about details. */
+/** The number of prompts to examine. Later prompts are about details. */
 const MAX_PROMPTS = 12
-/** How many characters of each prompt are examined. */
+/** The number of characters to examine in each prompt. */
 const MAX_PROMPT_CHARS = 2_000
-/** The fewest informative words of a title. With fewer, it could fit anything. */
+/** The minimum number of informative words in a title. A title with fewer could describe anything. */
 const MIN_WORDS = 2
-/** The fewest words of a sentence. Fewer are an exclamation. */
+/** The minimum number of words in a vague prompt that becomes the title. Anything shorter is likely an exclamation. */
 const MIN_SENTENCE_WORDS = 4
-/** How many sentences of a prompt are examined. A prompt that comes to the point later begins with another subject. */
+/** The number of sentences of a prompt to examine. A prompt that takes longer to come to the point began with another subject. */
 const MAX_SENTENCES = 4
 
 /**
- * Builds a title for a conversation that neither the agent nor the person named: the heading of the last approved plan, the first
- * commit's subject, or the first informative prompt, with the name of its branch if that adds something. It is never "commit
- * this" or "yes".
+ * Builds a title for a conversation that neither the agent nor the person named. Uses the first of these that exists: the heading
+ * of the last approved plan, the first commit's subject, unless the commits are about several subjects, the first informative prompt,
+ * the branch's topic, or a vague prompt or answer. A subagent's title is its task. Titles such as "commit this" or "yes" are a last resort.
  */
 export function conversationTitle(
   conversation: Pick<Conversation, "kind" | "messages" | "git_branch">,
@@ -27,13 +27,15 @@ export function conversationTitle(
   const messages = current.length > 0 ? current : conversation.messages
   const prompts = promptsIn(messages)
   if (kind === "subagent") return title((prompts.find(isFromAgent) ?? prompts[0])?.text, "first_prompt")
-  const heading = plansIn(messages).flatMap(headingOf).at(-1)
-  if (heading !== undefined) return title(heading, "plan")
+  const planHeading = plansIn(messages).flatMap(headingOf).at(-1)
+  if (planHeading !== undefined) return title(planHeading, "plan")
   const topic = topicOf(git_branch)
-  const [subject] = messages.flatMap(({ effects = [] }) => effects.flatMap(subjectOf))
-  if (subject !== undefined) return title(joinTitle(subject, topic), "commit")
+  const subjects = messages.flatMap(({ effects = [] }) => effects.flatMap(subjectOf))
+  const [subject] = subjects
   const texts = prompts.filter(({ text }) => !/^\/\S+$/.test(text)).map(({ text }) => text)
   const [informativeText] = texts.slice(0, MAX_PROMPTS).flatMap(informativePart)
+  const isRequestBetter = areSeveralSubjects(subjects) && informativeText !== undefined && !isChore(informativeText)
+  if (subject !== undefined && !isRequestBetter) return title(joinTitle(subject, topic), "commit")
   if (informativeText !== undefined) return title(joinTitle(informativeText, topic), "first_prompt")
   if (topic !== undefined) return title([topic, ...texts.slice(0, 1)].join(": "), "first_prompt")
   const vaguePrompt = texts.find(
@@ -42,16 +44,23 @@ export function conversationTitle(
   return title(vaguePrompt ?? firstAnswer(messages) ?? prompts[0]?.text, "first_prompt")
 }
 
-/** Whether the agent wrote a prompt. A subagent's conversation may also have a copy of what the person said to its parent. */
+/** Matches a text that begins with an ordinary word in lower case, and not with the name of a program. */
+const PROSE =
+  /^(?!(?:npm|npx|pnpm|yarn|pip|git|gh|brew|docker|kubectl|curl|ssh|sudo|dex)\b)\p{Ll}[\p{Ll}']*(?=[\s,?!]|$)/u
+
+/**
+ * True for a prompt that an agent wrote. A subagent's conversation may also have a copy of what the person said to its parent.
+ */
 const isFromAgent = ({ origin }: Part) => origin === "agent"
 
 function title(text: string | undefined, from: Title["from"]): Title | undefined {
-  const line = oneLine(text ?? "")
+  const words = oneLine(text ?? "").replace(/^[-*] /, "")
+  const line = from === "first_prompt" && PROSE.test(words) ? words[0]!.toUpperCase() + words.slice(1) : words
   if (line === "") return undefined
   return { text: line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1)}…` : line, from }
 }
 
-/** The prompts: from the person or, for a plan or a subagent's task, from an agent. */
+/** Returns the beginnings of the prompts. Most are from the person, but plans and subagents' tasks are from an agent. */
 function promptsIn(messages: Message[]): Part[] {
   const texts = messages
     .filter(({ role }) => role === "user")
@@ -66,7 +75,7 @@ function plansIn(messages: Message[]): string[] {
   return messages.flatMap(({ parts }) => parts.flatMap((part) => findPlan(part, calls) ?? []))
 }
 
-/** The heading of a plan, without the word "plan". */
+/** Returns the heading of a plan, without the word "plan", if the rest is informative. */
 function headingOf(text: string): string[] {
   const [, heading = ""] = /^#{1,3}[ \t]+(\S.*)$/m.exec(text) ?? []
   const topicHeading = heading.replace(/^(?:\w+ )?plan(?: \w+)?[:\s—–-]+/i, "")
@@ -78,11 +87,40 @@ function subjectOf(effect: NonNullable<Message["effects"]>[number]): string[] {
   return informativeWords(effect.subject).length >= MIN_WORDS ? [effect.subject] : []
 }
 
-/** Returns a prompt from its first informative sentence on. */
+/** True if a later commit has no informative word of the first one's subject: then the request says better what it was about. */
+function areSeveralSubjects([first = "", ...others]: string[]): boolean {
+  const words = new Set(informativeWords(first))
+  return others.some((other) => !informativeWords(other).some((word) => words.has(word)))
+}
+
+/** True if the beginning of a prompt is about commits and reviews, which says less than any commit's subject. */
+function isChore(text: string): boolean {
+  return /\b(?:rebas\w+|merg\w+|commits?|branch(?:es)?|push\w*|PRs?|pull|review\w*)\b/i.test(text.slice(0, MAX_TITLE))
+}
+
+/** Lines that programs print and people paste: prompts of shells, items of a report, test results, licences and the like. */
+const PASTED_LINE =
+  /^\s*(?:[❯➜$%•✓✗⎿│└├╭╰]\s|---\s|(?:low|medium|high|critical) severity\s*$|spdx-|(?:copyright|©)\s|licensed under\b)|\bEULA\b|\ball rights reserved\b|\byou agree (?:to|with)\b/i
+
+/** Leaves out pasted lines, and the command at the beginning, if anything informative remains. */
+function ownWords(text: string): string {
+  const own = text
+    .replace(/^\/[\w:-]+\s+/, "")
+    .split("\n")
+    .filter((line) => !PASTED_LINE.test(line))
+    .join("\n")
+  return informativeWords(own).length >= MIN_WORDS ? own : text
+}
+
+/** Returns the text from its first informative sentence on, or nothing if that sentence comes too late. */
 function informativePart(text: string): string[] {
-  const sentences = oneLine(text).split(/(?<=[.?!:])\s+/)
-  const first = sentences.findIndex((sentence) => informativeWords(sentence.slice(0, MAX_TITLE)).length >= MIN_WORDS)
-  return first === -1 || first >= MAX_SENTENCES ? [] : [sentences.slice(first).join(" ")]
+  const sentences = oneLine(ownWords(text)).split(/(?<=[.?!:])\s+/)
+  const firstInformative = sentences.findIndex(
+    (sentence) => informativeWords(sentence.slice(0, MAX_TITLE)).length >= MIN_WORDS,
+  )
+  return firstInformative === -1 || firstInformative >= MAX_SENTENCES
+    ? []
+    : [sentences.slice(firstInformative).join(" ")]
 }
 
 /** The agent's first informative answer, for a conversation that begins with a greeting. */
@@ -101,8 +139,8 @@ function firstAnswer(messages: Message[]): string | undefined {
 function topicOf(branch: string | undefined): string | undefined {
   if (branch === undefined || /^(?:main|master|trunk|dev|develop|development|HEAD)$/.test(branch)) return undefined
   const name = branch.slice(branch.lastIndexOf("/") + 1).replace(/^\d{6,8}[-_]/, "")
-  const words = name.replaceAll(/([a-z])([A-Z])/g, "$1 $2").replaceAll(/[-_\s]+/g, " ")
-  const topic = words.replace(
+  const spacedName = name.replaceAll(/([a-z])([A-Z])/g, "$1 $2").replaceAll(/[-_\s]+/g, " ")
+  const topic = spacedName.replace(
     /^([a-z]{2,6}) (\d{1,6})\b/i,
     (_, key: string, number) => `${key.toUpperCase()}-${number}`,
   )
@@ -135,7 +173,7 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}']+/gu) ?? []
 }
 
-/** Words that people use with every agent for any work. */
+/** Words that people use in prompts for any kind of work. */
 const EVERYDAY_WORDS = new Set(
   `about above add added address after again all also always and another any anything apply are around ask back been
   before being below best better both branch branches broken bug bugbot build but can case change changed changes check

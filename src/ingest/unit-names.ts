@@ -3,14 +3,14 @@ import type { Unit } from "../agents/kit/connector.ts"
 import { redactText } from "../redact/redact.ts"
 
 /**
- * A unit with its name in the history. `nativeKey` and `shownPath` are set if that differs from the connector's name: two units
- * may share a name, and a name can contain a secret.
+ * A unit with its key in the history. If the connector's key or path contains a secret, `nativeKey` is the connector's key, and
+ * `shownPath` is the redacted path.
  */
 export type NamedUnit = Unit & { nativeKey?: string; shownPath?: string }
 
 /**
- * Matches suffixes that dex adds to a key: for a second file of that name, an imported file, or one whose own name cannot be
- * stored.
+ * Matches suffixes that dex adds to a key: for a second file with the same name, an imported file, or a file whose own name
+ * cannot be stored.
  */
 const KEY_SUFFIXES = /(?:#(?:twin|from|name)-[0-9a-f]{12})+$/
 
@@ -29,14 +29,14 @@ export function withStoredName<U extends Pick<Unit, "key" | "path">>(
 }
 
 /**
- * A unit with another key. Two roots can contain a file of the same name, and so with the same key: the first keeps it, the other
- * gets a key that includes a hash of its path.
+ * A unit with another key. Two roots can contain files with the same name, and so with the same key. The first file keeps that
+ * key; the second gets one that includes a hash of its path.
  */
 export function withTwinKey(unit: NamedUnit): NamedUnit {
   return { ...unit, key: `${unit.key}#twin-${shortHash(unit.path)}` }
 }
 
-/** The connector's name for the unit, without the suffixes that dex adds. A secret in it stays redacted. */
+/** Returns a unit's key without the suffixes that dex adds. A secret in it stays redacted. */
 export function nativeKey(key: string): string {
   return key.replace(KEY_SUFFIXES, "")
 }

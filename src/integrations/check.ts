@@ -9,7 +9,7 @@ import { EditProblem } from "./edit.ts"
 import { readEditable } from "./files.ts"
 import { binOf } from "./launcher.ts"
 import { additionName, hasAddition } from "./plan.ts"
-import { type FileAdditions, readRecord } from "./record.ts"
+import { type FileAdditions, readRecord, usersOf } from "./record.ts"
 import { recordFile, type WiringContext } from "./wiring.ts"
 
 type WiringCheck = {
@@ -39,7 +39,7 @@ export async function checkWiring(
   const commands = new Map<string, SourceId[]>()
   const checkedAgents = selected.map((wiring) => {
     const { agent, title } = wiring
-    const files = record.filter(([, added]) => added.agent === agent)
+    const files = record.filter(([, added]) => usersOf(added).includes(agent))
     for (const command of new Set(files.flatMap(([, added]) => commandsOf(added))))
       commands.set(command, [...(commands.get(command) ?? []), agent])
     return {
@@ -143,7 +143,7 @@ export function probeServer(command: readonly string[], env: Record<string, stri
       ANSWER_TIMEOUT_MS,
     )
     const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`)
-    child.stdin.on("error", () => {}) // the server ended first, which its exit reports
+    child.stdin.on("error", () => {}) // the server has ended; the handler of its exit reports that
     child.stderr.on("data", (data) => {
       errors = (errors + String(data)).slice(-2000)
     })
@@ -204,6 +204,6 @@ function readReply(line: string): Reply | undefined {
 }
 
 function lastErrorLine(errors: string): string {
-  const last = errors.trim().split("\n").at(-1)
-  return last ? ` It printed: ${last}` : ""
+  const lastLine = errors.trim().split("\n").at(-1)
+  return lastLine ? ` It printed: ${lastLine}` : ""
 }

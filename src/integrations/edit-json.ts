@@ -26,7 +26,7 @@ export function findInJson(text: string, { type, path, value }: JsonAddition): P
 
 /**
  * Inserts the addition at the end of its parent, and creates missing parents. Comments, order, indentation and line endings stay
- * as they are. `made` is the number of names in the path that already existed.
+ * as they are. `made` is the number of names in the path that existed before.
  */
 export function addToJson(text: string, { type, path, value }: JsonAddition): { edits: TextEdit[]; made: number } {
   const root = jsonTree(text)
@@ -34,27 +34,33 @@ export function addToJson(text: string, { type, path, value }: JsonAddition): { 
     path.slice(from).reduceRight<unknown>((inner, key) => ({ [key]: inner }), type === "item" ? [value] : value)
   if (root === undefined) return { edits: [fillEmpty(text, nestedFrom(0))], made: 0 }
 
-  let made = path.length
-  while (nodeAt(root, path.slice(0, made)) === undefined) made--
-  const holder = nodeAt(root, path.slice(0, made))!
-  const key = path[made]
+  let existingDepth = path.length
+  while (nodeAt(root, path.slice(0, existingDepth)) === undefined) existingDepth--
+  const holder = nodeAt(root, path.slice(0, existingDepth))!
+  const key = path[existingDepth]
   if (key === undefined && type === "property") throw new EditProblem(`has ${path.join(".")} already`)
   const [wantedType, description] = key === undefined ? ["array", "a list"] : ["object", "an object"]
   if (holder.type !== wantedType) {
-    const place = path.slice(0, made).join(".") || "its top"
-    throw new EditProblem(`should have ${description} at ${place}, but has something else`)
+    const location = path.slice(0, existingDepth).join(".") || "its top"
+    throw new EditProblem(`should have ${description} at ${location}, but has something else`)
   }
-  return { edits: insertLast(text, root, holder, key, key === undefined ? value : nestedFrom(made + 1)), made }
+  return {
+    edits: insertLast(text, root, holder, key, key === undefined ? value : nestedFrom(existingDepth + 1)),
+    made: existingDepth,
+  }
 }
 
-/** Removes the addition, and those of its parents that are now empty and that dex created (the names after `made`). */
-export function removeFromJson(text: string, { type, path, value }: JsonAddition, made: number): string {
+/**
+ * Removes the addition, and every parent that is now empty and that dex created. The parents at the first `existingDepth` names
+ * of the path existed before.
+ */
+export function removeFromJson(text: string, { type, path, value }: JsonAddition, existingDepth: number): string {
   const node = nodeAt(jsonTree(text), path)
   const isOurs = (item: Node) => isDeepStrictEqual(plainValue(item), value)
   let member = type === "property" ? node?.parent : node?.children?.findLast(isOurs)
   if (member === undefined) return text
   let depth = type === "property" ? path.length - 1 : path.length
-  for (; depth > made && isAlone(text, member); depth--) member = member.parent!.parent!
+  for (; depth > existingDepth && isAlone(text, member); depth--) member = member.parent!.parent!
   return removeMember(text, member)
 }
 
@@ -104,8 +110,8 @@ function stringsIn(value: unknown): string[] {
 
 function fillEmpty(text: string, value: unknown): TextEdit {
   const nl = newlineOf(text)
-  const before = /(^\ufeff?|\n\s*)$/.test(text) ? "" : nl
-  const inserted = before + JSON.stringify(value, undefined, 2).replaceAll("\n", nl) + nl
+  const leadingNewline = /(^\ufeff?|\n\s*)$/.test(text) ? "" : nl
+  const inserted = leadingNewline + JSON.stringify(value, undefined, 2).replaceAll("\n", nl) + nl
   return { at: text.length, removed: "", inserted }
 }
 

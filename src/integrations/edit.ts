@@ -15,8 +15,8 @@ export function undoEdits(text: string, edits: readonly TextEdit[]): string {
 
 /** The line ending of a text, taken from its first line. */
 export function newlineOf(text: string): "\n" | "\r\n" {
-  const first = text.indexOf("\n")
-  return first > 0 && text[first - 1] === "\r" ? "\r\n" : "\n"
+  const firstNewline = text.indexOf("\n")
+  return firstNewline > 0 && text[firstNewline - 1] === "\r" ? "\r\n" : "\n"
 }
 
 /** A problem with a file that dex should edit. Its message continues a sentence that begins with the file's path. */

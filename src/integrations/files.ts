@@ -47,7 +47,9 @@ export function expectWritable(path: string): void {
       accessSync(requiredPath, constants.W_OK)
     } catch {
       throw new EditProblem(
-        requiredPath === target ? "is not writable for you" : `cannot be written: ${requiredPath} is read-only`,
+        requiredPath === target
+          ? "belongs to another user or is protected. Make it writable, then run this again"
+          : `cannot be written: ${requiredPath} is read-only`,
       )
     }
   }
@@ -72,7 +74,7 @@ export function writeText(path: string, text: string, executable = false): void 
     try {
       const fd = openSync(temporary, "wx", mode)
       try {
-        // writeSync would write only a part on a full disk, and report that only in its return value.
+        // On a full disk, writeSync may write only a part, and reports that only in its return value.
         writeFileSync(fd, text)
         fsyncSync(fd)
       } finally {
@@ -86,7 +88,7 @@ export function writeText(path: string, text: string, executable = false): void 
   })
 }
 
-/** Removes a file and then, innermost first, those of the folders that are now empty. */
+/** Removes a file, and then the folders that contained only this file. `folders` begins with the outermost one. */
 export function removeFile(path: string, folders: readonly string[]): void {
   withProblem("cannot be removed", () => {
     rmSync(path, { force: true })
@@ -117,12 +119,13 @@ export function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex")
 }
 
-/** Resolves links, because people keep such files in one folder and link to them. Throws an EditProblem for a broken link. */
+/** Resolves links, because people keep settings files in one folder and link to them. Throws an EditProblem for a broken link. */
 function resolveLinks(path: string): string {
   try {
     return realpathSync(path)
   } catch {
-    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) throw new EditProblem("is a broken link")
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+      throw new EditProblem("is a broken link. Remove or repair it, then run this again")
     return path
   }
 }

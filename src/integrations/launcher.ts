@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
+import type { HookOutput } from "../agents/kit/agent.ts"
 import type { Machine } from "../agents/kit/connector.ts"
 import {
   type Bin,
@@ -12,8 +13,10 @@ import {
   syncLine,
   type WantedFile,
 } from "../agents/kit/wiring.ts"
+import { agents } from "../agents/registry.ts"
+import type { SourceId } from "../core/conversation.ts"
 
-/** The Node and the script with which this dex runs. */
+/** The Node executable and the script with which this dex runs. */
 export type Program = { node: string; script: string }
 
 /**
@@ -59,8 +62,8 @@ export function launcherFiles(bin: Bin, program: Program, machine: Machine): Wan
 function launcher({ node, script }: Program, dexHome: string | undefined): string {
   return `#!/bin/sh
 # Starts dex from any environment. Written by \`dex install\`; \`dex uninstall\` removes it.
-node=${quoted(node)}
-script=${quoted(script)}
+node=${quoteForShell(node)}
+script=${quoteForShell(script)}
 ${homeLines(dexHome)}if [ ! -f "$script" ]; then
   echo "dex is no longer at $script. Install it (npm install -g dexctx) and run: dex install" >&2
   exit 2
@@ -74,20 +77,21 @@ function homeLines(dexHome: string | undefined): string {
   return dexHome ? `: "\${DEX_HOME:=${dexHome.replace(/["$`\\]/g, "\\$&")}}"\nexport DEX_HOME\n` : ""
 }
 
-/** If more programs than this wait for each processor, Node does not even start within the time limit. */
+/** If more programs than this wait per processor, Node does not even start within the time limit. */
 const MAX_LOAD_PER_PROCESSOR = 3
 
 /**
  * The program for agents' hooks. If dex is gone, the agent continues undisturbed, because some agents treat a failing hook as a
  * veto. On a busy machine, Node alone takes longer to start than an agent should wait. So this program, which starts in a few
- * milliseconds, watches the time: it prints what Node has found by then, and prints later results at the session's next event.
+ * milliseconds, limits the time: it prints what Node finds within the limit, and prints later results at the session's next
+ * event.
  */
 function hookProgram({ node, script }: Program, dexHome: string | undefined): string {
   return `#!/bin/sh
 # Agents' hooks call this to get what dex knows about the current work. Usually it prints nothing. Written by
 # \`dex install\`; \`dex uninstall\` removes it. To silence it: DEX_QUIET=1, or dex config set proactive.enabled false
-node=${quoted(node)}
-script=${quoted(script)}
+node=${quoteForShell(node)}
+script=${quoteForShell(script)}
 unset DEX_HOOK_LATE
 crowd=${MAX_LOAD_PER_PROCESSOR * availableParallelism()}
 ${homeLines(dexHome)}dex=\${DEX_HOME:-$HOME/.dex}
@@ -114,12 +118,27 @@ if [ -z "$session" ] || [ "\${#session}" -gt 100 ] || { [ ! -d "$dex/late" ] && 
   exit 0
 fi
 
+# Before a compaction nobody waits: the conversation is kept first, then what it gives back at the session's next event.
+case $2 in PreCompact | PreCompress | session.compacting)
+  export DEX_HOOK_LATE="$dex/late/$session.compaction"
+  (
+    trap '' HUP INT
+    "$node" "$script" sync --max-seconds 60 </dev/null
+    printf '%s' "$asked" | "$node" "$script" hook "$@"
+  ) >/dev/null 2>&1 &
+  exit 0
+  ;;
+esac
+
 # In a process session of its own, it is not slowed down by other programs that were started from here.
 apart=
 if command -v setsid >/dev/null; then apart=setsid; fi
 export DEX_HOOK_LATE="$dex/late/$session.$$"
 { printf '%s' "$asked" | $apart "$node" "$script" hook "$@"; } >/dev/null 2>&1 &
 asking=$!
+
+# The agent ignores the output of this hook. What dex finds is added at the session's next event.
+if [ "$3" = later ]; then exit 0; fi
 
 # If the machine is too busy to answer in time, the agent does not wait at all.
 ms=250
@@ -140,23 +159,44 @@ if [ "$ms" -gt 0 ]; then
   kill $! 2>/dev/null
 fi
 
-case $1 in opencode) between="
+case $1 in ${agentsWithOutput("text").join(" | ")}) between="
 " ;; *) between='\\n' ;; esac
 said=
 for one in "$dex/late/$session".*; do
+  minutes=10
+  case $one in *.compaction)
+    minutes=1440
+    # A subagent's events name the session to which it belongs.
+    case $asked in *'"agent_id"'*) continue ;; esac
+    ;;
+  esac
   # Another hook of the same session may take the file at the same time.
   [ -f "$one" ] && mv "$one" "$one~" 2>/dev/null || continue
-  if [ "$(find "$one~" -mmin -10 2>/dev/null)" ]; then said=$said\${said:+$between}$(cat "$one~"); fi
+  if [ "$(find "$one~" -mmin -$minutes 2>/dev/null)" ]; then said=$said\${said:+$between}$(cat "$one~"); fi
   rm -f "$one~"
 done
 if [ "$said" ]; then
   case $1 in
-  opencode) printf '%s' "$said" ;;
-  *) printf '{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"%s"}}' "$2" "$said" ;;
+  ${agentsWithOutput("text").join(" | ")}) printf '%s' "$said" ;;
+${outputFields()}  *) printf '{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"%s"}}' "$2" "$said" ;;
   esac
 fi
 exit 0
 `
+}
+
+function agentsWithOutput(output: HookOutput): SourceId[] {
+  return agents.filter(({ hookOutput }) => hookOutput === output).map(({ source }) => source)
+}
+
+/** The cases of agents whose hooks print a JSON object with one field. */
+function outputFields(): string {
+  const fields = [...new Set(agents.flatMap(({ hookOutput }) => hookOutput ?? []))].filter(
+    (output) => output !== "text",
+  )
+  return fields
+    .map((field) => `  ${agentsWithOutput(field).join(" | ")}) printf '{"${field}":"%s"}' "$said" ;;\n`)
+    .join("")
 }
 
 function syncProgram(dex: string): string {
@@ -164,7 +204,7 @@ function syncProgram(dex: string): string {
 # Syncs in the background: the agent does not wait, nothing is printed, and it ends within a minute. If a sync is
 # already running, it does nothing. Written by \`dex install\`; \`dex uninstall\` removes it.
 trap '' HUP INT
-${syncLine(quoted(dex))}
+${syncLine(quoteForShell(dex))}
 exit 0
 `
 }
@@ -182,7 +222,7 @@ function guardProgram(dex: string): string {
 # \`dex uninstall\` removes it.
 asked=$(cat)
 named=$(printf %s "$asked" | grep -o '"command" *:' | grep -c .)
-if [ "$named" = 1 ] && printf %s "$asked" | grep -Eq ${quoted(pattern)}; then
+if [ "$named" = 1 ] && printf %s "$asked" | grep -Eq ${quoteForShell(pattern)}; then
   echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"it only reads"}}'
   exit 0
 fi
@@ -191,13 +231,13 @@ exit 2
 `
 }
 
-function quoted(path: string): string {
+function quoteForShell(path: string): string {
   return `'${path.replaceAll("'", "'\\''")}'`
 }
 
 /**
  * The programs that agents start on Windows: scripts for Node, which need no shell, and batch files next to two of them for
- * shells. They do the same as the programs for sh.
+ * shells. They do the same as the programs for sh, except that the hook program does not limit its own time.
  */
 function windowsLaunchers(bin: Bin, script: string, dexHome: string | undefined): WantedFile[] {
   const { node } = bin.windows!

@@ -5,14 +5,15 @@ import { EditProblem, newlineOf, type TextEdit, undoEdits } from "./edit.ts"
 import { addToJson, applyEdits, findInJson, isEmptyJson, type Presence, removeFromJson } from "./edit-json.ts"
 import { expectWritable, readEditable, sha256 } from "./files.ts"
 import type { AdditionsRecord, FileAdditions } from "./record.ts"
-import { tomlStatements } from "./toml-lines.ts"
+import { type TomlStatement, tomlStatements } from "./toml-lines.ts"
 
-/** The planned change of one file. Nothing is written yet. */
+/** The planned change to one file. Nothing is written yet. */
 export type FilePlan = {
   agent: SourceId | "dex"
   path: string
-  /** Undefined if the file does not exist, or will not exist. */
+  /** Undefined if there is no file, or if there is a problem. */
   before: string | undefined
+  /** Undefined if the file will be removed, or if there is a problem. */
   after: string | undefined
   /** The new entry in the record for this file; undefined removes it. */
   added: Omit<FileAdditions, "made_folders" | "backup"> | undefined
@@ -33,18 +34,18 @@ export function planAdding(
   const executable = additions.some((addition) => addition.type === "file" && addition.executable === true)
   return createPlan({ agent, path, executable }, () => {
     const before = readEditable(path)
-    const known = record[path]
+    const previous = record[path]
     const isAsRecorded =
-      known !== undefined && JSON.stringify(known.additions.map(withoutMade)) === JSON.stringify(additions)
+      previous !== undefined && JSON.stringify(previous.additions.map(withoutMade)) === JSON.stringify(additions)
     if (
       before !== undefined &&
-      (known === undefined || isAsRecorded) &&
+      (previous === undefined || isAsRecorded) &&
       additions.every((one) => hasAddition(before, one))
     )
-      return { before, after: before, added: known ?? adoptEntries(agent, additions) }
+      return { before, after: before, added: previous ?? adoptEntries(agent, additions) }
 
-    // The launchers belong to dex, whatever their content.
-    const base = agent === "dex" ? undefined : known ? withoutAdded(before, known).text : before
+    // The launchers belong to dex, so their content is replaced.
+    const base = agent === "dex" ? undefined : previous ? withoutAdditions(before, previous).text : before
     const { after, edits, recorded } = withAdditions(base, additions)
     if (after !== before) expectWritable(path)
     const added = {
@@ -63,9 +64,9 @@ export function planAdding(
 export function planRemoving(path: string, added: FileAdditions, bin: Bin): FilePlan {
   return createPlan({ agent: added.agent, path, executable: false }, () => {
     const before = readEditable(path)
-    // The launchers belong to dex, whatever their content.
+    // The launchers belong to dex, so they are removed even if they were changed.
     const { text: after, remaining } =
-      added.agent === "dex" ? { text: undefined, remaining: [] } : withoutAdded(before, added)
+      added.agent === "dex" ? { text: undefined, remaining: [] } : withoutAdditions(before, added)
     if (after !== before) expectWritable(path)
     const isOwnFile = added.additions.some(({ type }) => type === "file")
     const needsLauncher = !isOwnFile && remaining.length > 0 && after !== undefined && namesLauncher(after, bin)
@@ -82,6 +83,14 @@ export function planRemoving(path: string, added: FileAdditions, bin: Bin): File
       needs_launcher: needsLauncher,
       note: notes.length > 0 ? notes.join(" ") : undefined,
     }
+  })
+}
+
+/** Plans to leave a file as it is, with this record of who uses it. */
+export function planKeeping(path: string, added: FileAdditions): FilePlan {
+  return createPlan({ agent: added.agent, path, executable: false }, () => {
+    const text = readEditable(path)
+    return { before: text, after: text, added }
   })
 }
 
@@ -126,15 +135,19 @@ export function hasAddition(text: string, addition: Addition): boolean {
   return ["same", "more"].includes(presenceOf(text, addition))
 }
 
+function isToml(addition: Addition): addition is TomlAddition {
+  return addition.type === "table" || addition.type === "list_table"
+}
+
 function presenceOf(text: string, addition: Addition): Presence {
   if (addition.type === "file") return text === addition.content ? "same" : "other"
-  return addition.type === "table" ? findInToml(text, addition) : findInJson(text, addition)
+  return isToml(addition) ? findInToml(text, addition) : findInJson(text, addition)
 }
 
 /** The name by which people find the addition in the file. */
 export function additionName(addition: Addition): string {
   if (addition.type === "file") return "It"
-  if (addition.type === "item") return `dex's entry in ${addition.path.join(".")}`
+  if (addition.type === "item" || addition.type === "list_table") return `dex's entry in ${addition.path.join(".")}`
   return addition.type === "table" ? `[${addition.path.join(".")}]` : addition.path.join(".")
 }
 
@@ -166,11 +179,11 @@ function editsFor(base: string | undefined, text: string, addition: Addition): {
       `has another ${addition.path.join(".")}, which dex did not write or which was changed since. Rename or remove it first`,
     )
   if (presence !== "absent") return { edits: [], made: addition.path.length }
-  return addition.type === "table" ? { edits: addToToml(text, addition), made: 0 } : addToJson(text, addition)
+  return isToml(addition) ? { edits: addToToml(text, addition), made: 0 } : addToJson(text, addition)
 }
 
 /** Restores the file byte for byte if nobody changed it since. Otherwise removes only the additions that nobody changed. */
-function withoutAdded(
+function withoutAdditions(
   text: string | undefined,
   added: FileAdditions,
 ): { text: string | undefined; remaining: string[] } {
@@ -192,7 +205,7 @@ function namesLauncher(text: string, bin: Bin): boolean {
 
 function removeAddition(text: string, addition: FileAdditions["additions"][number]): string {
   if (addition.type === "file") return text === addition.content ? "" : text
-  return addition.type === "table" ? removeFromToml(text, addition) : removeFromJson(text, addition, addition.made)
+  return isToml(addition) ? removeFromToml(text, addition) : removeFromJson(text, addition, addition.made)
 }
 
 function isEmptyFile(text: string, { additions }: FileAdditions): boolean {
@@ -200,7 +213,7 @@ function isEmptyFile(text: string, { additions }: FileAdditions): boolean {
   return isJson ? isEmptyJson(text) : text.trim() === ""
 }
 
-/** The name of the subtable in which Codex stores its own notes about a server. They are removed with it. */
+/** The name of the subtable in which Codex stores its own notes about a server. The notes are removed with the server's table. */
 const CODEX_NOTES = "tools"
 
 export function findInToml(text: string, addition: TomlAddition): Presence {
@@ -208,8 +221,9 @@ export function findInToml(text: string, addition: TomlAddition): Presence {
   const { path, values } = addition
   const tableStatements = statements.filter((statement) => startsWith(statement.path, path))
   const inline = statements.find((statement) => statement.type === "key" && startsWith(path, statement.path))
-  if (inline && inline.path.length < path.length)
+  if (inline && (inline.path.length < path.length || addition.type === "list_table"))
     throw new EditProblem(`has ${inline.path.join(".")} on one line, where dex cannot add a table`)
+  if (addition.type === "list_table") return listPresence(tableStatements, addition)
   if (tableStatements.length === 0) return "absent"
   const first = tableStatements.findIndex(({ type, path: own }) => type === "header" && own.length === path.length)
   if (first < 0) return "other"
@@ -222,25 +236,70 @@ export function findInToml(text: string, addition: TomlAddition): Presence {
   return isExtended ? "more" : "same"
 }
 
+/** Finds the table in the list by its texts, so that it is found even if somebody changed a number in it. */
+function listPresence(statements: TomlStatement[], addition: TomlAddition): Presence {
+  if (statements.some(({ type, path }) => type === "header" && path.length === addition.path.length)) return "other"
+  const texts = Object.fromEntries(Object.entries(addition.values).filter(([, value]) => typeof value === "string"))
+  const ours = tablesIn(statements, addition.path).filter((one) => hasValues(one, { ...addition, values: texts }))
+  if (ours.length === 0) return "absent"
+  const isSame = (table: TomlStatement[]) =>
+    hasValues(table, addition) && table.length - 1 === Object.keys(addition.values).length
+  return ours.some(isSame) ? "same" : "more"
+}
+
+/** The tables of a list: each is its header, followed by its keys. */
+function tablesIn(statements: TomlStatement[], path: string[]): TomlStatement[][] {
+  const tables: TomlStatement[][] = []
+  let isInside = false
+  for (const statement of statements) {
+    if (statement.type === "key") {
+      if (isInside) tables.at(-1)!.push(statement)
+      continue
+    }
+    const isHere = startsWith(statement.path, path)
+    if (isHere && statement.type === "list_header" && statement.path.length === path.length) tables.push([statement])
+    else if (isHere && isInside) tables.at(-1)!.push(statement)
+    isInside = isHere && tables.length > 0
+  }
+  return tables
+}
+
+function hasValues(table: TomlStatement[], { path, values }: TomlAddition): boolean {
+  const present = new Map(table.slice(1).map((key) => [key.path.slice(path.length).join("."), key.value]))
+  return Object.entries(values).every(([name, value]) => present.get(name) === tomlOf(value))
+}
+
 /** Adds the table at the end, where it cannot change the meaning of any other line. */
-export function addToToml(text: string, { path, values }: TomlAddition): TextEdit[] {
+export function addToToml(text: string, { type, path, values }: TomlAddition): TextEdit[] {
   const nl = newlineOf(text)
-  const lines = [`[${path.join(".")}]`, ...Object.entries(values).map(([name, value]) => `${name} = ${tomlOf(value)}`)]
+  const name = path.join(".")
+  const lines = [
+    type === "table" ? `[${name}]` : `[[${name}]]`,
+    ...Object.entries(values).map(([name, value]) => `${name} = ${tomlOf(value)}`),
+  ]
   const isEmpty = text === "" || text === "\ufeff"
   const before = isEmpty ? "" : text.endsWith("\n") ? nl : nl + nl
   return [{ at: text.length, removed: "", inserted: `${before}${lines.join(nl)}${nl}` }]
 }
 
 /** Removes the table, its subtables and the empty line before each. Comments after them stay. */
-export function removeFromToml(text: string, { path }: TomlAddition): string {
+export function removeFromToml(text: string, addition: TomlAddition): string {
+  const { type, path } = addition
   const statements = tomlStatements(text)
+  if (type === "list_table") {
+    const table = tablesIn(statements, path).findLast((one) => hasValues(one, addition))
+    return table === undefined ? text : withoutRange(text, table[0]!.start, table.at(-1)!.end)
+  }
   const first = statements.findIndex(({ type, path: own }) => type !== "key" && startsWith(own, path))
   if (first < 0) return text
   let last = first
   while (statements[last + 1]?.type === "key") last++
-  const before = text.slice(0, statements[first]!.start)
-  const textBefore = before.replace(/(^|\n)\r?\n$/, "$1")
-  return removeFromToml(textBefore + text.slice(statements[last]!.end), { type: "table", path, values: {} })
+  return removeFromToml(withoutRange(text, statements[first]!.start, statements[last]!.end), addition)
+}
+
+/** Cuts a range of lines and the empty line before it. */
+function withoutRange(text: string, start: number, end: number): string {
+  return text.slice(0, start).replace(/(^|\n)\r?\n$/, "$1") + text.slice(end)
 }
 
 function startsWith(path: string[], beginning: string[]): boolean {

@@ -10,16 +10,27 @@ import { removeFile, writeText } from "./files.ts"
 export type FileAdditions = {
   /** `dex` for the launchers, which all agents share. */
   agent: SourceId | "dex"
+  /** The other agents that use this file. It is removed with the last of them. */
+  shared_with?: SourceId[]
   /** False if dex created the file. */
   existed: boolean
   before_sha256: string
   after_sha256: string
   edits: TextEdit[]
+  /** `made`: how many names in the path of an addition existed before. */
   additions: (Addition & { made: number })[]
   made_folders: string[]
   backup?: string
 }
 export type AdditionsRecord = { [path: string]: FileAdditions }
+
+/** All agents that use the file. */
+export function usersOf({
+  agent,
+  shared_with = [],
+}: Pick<FileAdditions, "agent" | "shared_with">): (SourceId | "dex")[] {
+  return [agent, ...shared_with]
+}
 
 /**
  * The recorded additions; empty if there is no file. Throws a DexError if it cannot be read, because guessing could damage other
@@ -34,7 +45,7 @@ export function hasPrivateAnswer(file: string): boolean {
   return readIntegrations(file).private_asked === true
 }
 
-export function notePrivateAnswer(file: string): void {
+export function recordPrivateAnswer(file: string): void {
   write(file, { ...readIntegrations(file), private_asked: true })
 }
 
@@ -47,7 +58,7 @@ export function hooksChoice(file: string): HooksChoice | undefined {
 }
 
 /** Records the choice, if dex is added to any agent. Repeating a choice keeps its time. */
-export function noteHooksChoice(file: string, wanted: boolean, at: number): void {
+export function recordHooksChoice(file: string, wanted: boolean, at: number): void {
   const current = readIntegrations(file)
   if (current.hooks?.wanted === wanted || Object.keys(current.files).length === 0) return
   write(file, { ...current, hooks: { wanted, at } })
@@ -111,7 +122,7 @@ function isFileAdditions(value: unknown): value is FileAdditions {
   return (
     typeof added === "object" &&
     added !== null &&
-    [...wirableNames, "dex"].includes(String(added.agent)) &&
+    [added.agent, ...(added.shared_with ?? [])].every((agent) => [...wirableNames, "dex"].includes(String(agent))) &&
     typeof added.before_sha256 === "string" &&
     typeof added.after_sha256 === "string" &&
     typeof added.existed === "boolean" &&

@@ -7,7 +7,7 @@ import { DexError, messageOf } from "../core/error.ts"
 import { foldersToMake, readEditable, removeFile, sha256, writeText } from "./files.ts"
 import type { Program } from "./launcher.ts"
 
-// `dex watch` as a service of the user: a file that is registered with systemd or launchd.
+// Installs and removes `dex watch` as a user's service, which is a file that is registered with systemd or launchd.
 
 export type ServiceContext = { machine: Machine; dexHome: string; program: Program }
 export type ServiceChange = {
@@ -45,10 +45,10 @@ function install(context: ServiceContext, yes: boolean): ServiceChange {
   const service = { change, path, content, commands, note: manager.note || undefined } as const
   if (!yes) return { service, asked: true }
   if (change !== "none") {
-    const known = readRecord(context)
+    const recorded = readRecord(context)
     const newFolders = foldersToMake(path)
     writeText(path, content)
-    writeRecord(context, { path, sha256: sha256(content), made_folders: known?.made_folders ?? newFolders })
+    writeRecord(context, { path, sha256: sha256(content), made_folders: recorded?.made_folders ?? newFolders })
   }
   try {
     for (const command of commands) {
@@ -80,7 +80,7 @@ function uninstall(context: ServiceContext, yes: boolean): ServiceChange {
   return { service: { change: "remove", path, commands } }
 }
 
-type Manager = {
+type ServiceManager = {
   path: string
   content: string
   start: string[][]
@@ -95,7 +95,7 @@ type Manager = {
   note?: string
 }
 
-function managerOf(context: ServiceContext): Manager {
+function managerOf(context: ServiceContext): ServiceManager {
   const { platform } = context.machine
   if (platform === "darwin") return launchd(context)
   if (platform === "linux" && hasSystemd(context)) return systemd(context)
@@ -109,27 +109,27 @@ function managerOf(context: ServiceContext): Manager {
 
 /** How long to wait for the previous `dex watch` to end, in milliseconds. Usually it ends sooner. */
 const END_TIMEOUT_MS = 5_000
-const RETRY_EVERY_MS = 200
+const RETRY_INTERVAL_MS = 200
 
-const UNIT = "dex-watch.service"
-const LABEL = "dev.dexctx.watch"
+const SYSTEMD_UNIT = "dex-watch.service"
+const LAUNCHD_LABEL = "dev.dexctx.watch"
 
-function systemd(context: ServiceContext): Manager {
+function systemd(context: ServiceContext): ServiceManager {
   const { machine } = context
   const config = machine.env.XDG_CONFIG_HOME || join(machine.home, ".config")
   const ctl = (...args: string[]) => ["systemctl", "--user", ...args]
   return {
-    path: join(config, "systemd", "user", UNIT),
+    path: join(config, "systemd", "user", SYSTEMD_UNIT),
     content: unitText(context),
-    start: [ctl("daemon-reload"), ctl("enable", "--now", UNIT)],
-    restart: [ctl("daemon-reload"), ctl("enable", UNIT), ctl("restart", UNIT)],
-    stop: [ctl("disable", "--now", UNIT)],
+    start: [ctl("daemon-reload"), ctl("enable", "--now", SYSTEMD_UNIT)],
+    restart: [ctl("daemon-reload"), ctl("enable", SYSTEMD_UNIT), ctl("restart", SYSTEMD_UNIT)],
+    stop: [ctl("disable", "--now", SYSTEMD_UNIT)],
     reload: [ctl("daemon-reload")],
     note: "It runs while you are logged in. To keep it running after that: loginctl enable-linger",
   }
 }
 
-/** The file for systemd. Its memory limit covers two processes. The one that reads is designed to stay below 300 MB. */
+/** The file for systemd. Its memory limit covers two processes. The process that reads is designed to stay below 300 MB. */
 export function unitText(context: ServiceContext): string {
   const { machine, program } = context
   return `# Written by \`dex watch --install\`; \`dex watch --uninstall\` removes it.
@@ -161,13 +161,13 @@ function unitWord(word: string): string {
   return `"${word.replace(/["\\]/g, "\\$&").replaceAll("%", "%%").replaceAll("$", "$$$$")}"`
 }
 
-function launchd(context: ServiceContext): Manager {
+function launchd(context: ServiceContext): ServiceManager {
   const { machine, dexHome } = context
-  const path = join(machine.home, "Library", "LaunchAgents", `${LABEL}.plist`)
+  const path = join(machine.home, "Library", "LaunchAgents", `${LAUNCHD_LABEL}.plist`)
   const domain = `gui/${userInfo().uid}`
   const [load, unload] = [
     ["launchctl", "bootstrap", domain, path],
-    ["launchctl", "bootout", `${domain}/${LABEL}`],
+    ["launchctl", "bootout", `${domain}/${LAUNCHD_LABEL}`],
   ]
   return {
     path,
@@ -190,7 +190,7 @@ export function plistText(context: ServiceContext): string {
 <!-- Written by dex watch --install; dex watch --uninstall removes it. -->
 <plist version="1.0">
 <dict>
-  <key>Label</key>${string(LABEL)}
+  <key>Label</key>${string(LAUNCHD_LABEL)}
   <key>ProgramArguments</key><array>${[program.node, program.script, "watch"].map(string).join("")}</array>
   <key>WorkingDirectory</key>${string(machine.home)}
   <key>EnvironmentVariables</key><dict>${environment.map(([name, value]) => `<key>${name}</key>${string(value)}`).join("")}</dict>
@@ -272,13 +272,13 @@ function hasSystemd({ machine }: ServiceContext): boolean {
 
 /**
  * Runs a command, and retries it for up to `retryMs`: launchd rejects a service while its predecessor is still ending, and does
- * not report when that has ended.
+ * not report when the predecessor has ended.
  */
 function run(command: string[], context: ServiceContext, retryMs = 0): void {
   const until = performance.now() + retryMs
   let result = execute(command, context)
   while (result.status !== 0 && performance.now() < until) {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_EVERY_MS)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_INTERVAL_MS)
     result = execute(command, context)
   }
   if (result.status === 0) return

@@ -1,7 +1,7 @@
 import { join, sep } from "node:path"
 import { structuredPatch } from "diff"
 import type { Machine } from "../agents/kit/connector.ts"
-import type { Bin } from "../agents/kit/wiring.ts"
+import type { WantedFile } from "../agents/kit/wiring.ts"
 import { agents } from "../agents/registry.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { withoutUndefined } from "../core/defined.ts"
@@ -11,13 +11,15 @@ import { isInstalled, loadWirings, missingProgram, resolveAgents } from "./agent
 import { EditProblem } from "./edit.ts"
 import { foldersToMake, readEditable, removeFile, saveBackup, sha256, writeText } from "./files.ts"
 import { binOf, launcherFiles, type Program } from "./launcher.ts"
-import { type FilePlan, planAdding, planRemoving } from "./plan.ts"
+import { type FilePlan, planAdding, planKeeping, planRemoving } from "./plan.ts"
 import {
   type AdditionsRecord,
+  type FileAdditions,
   hasPrivateAnswer,
   hooksChoice,
-  noteHooksChoice,
   readRecord,
+  recordHooksChoice,
+  usersOf,
   writeRecord,
 } from "./record.ts"
 
@@ -79,13 +81,21 @@ export async function wireAgents(
   const npxNote = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX_NOTE }
   const plans: FilePlan[] = [
     ...launchers.map((file, i) => ({ ...planAdding("dex", file, record), ...(i === 0 && npxNote) })),
-    ...chosenAgents.flatMap(({ wiring: { agent, files } }) =>
-      files(machine, bin).map((file) => planAdding(agent, file, record)),
+    ...planFiles(
+      chosenAgents.flatMap(({ wiring }) => wiring.files(machine, bin).map((file) => ({ agent: wiring.agent, file }))),
+      record,
     ),
   ]
-  if (!wantsHooks) plans.push(...withoutHooks(record, plans, namedAgents, fullBin))
+  const formerFiles = new Set(chosenAgents.flatMap(({ wiring }) => wiring.formerFiles?.(machine) ?? []))
+  plans.push(
+    ...noLongerWanted(record, plans)
+      .filter(
+        ([path, { agent }]) => formerFiles.has(path) || (!wantsHooks && (agent !== "dex" || namedAgents.length === 0)),
+      )
+      .map(([path, added]) => planRemoving(path, added, fullBin)),
+  )
   const outcome = carryOutPlans(context, plans, yes)
-  if (yes && chosenAgents.length > 0) noteHooksChoice(recordFile(dexHome), wantsHooks, context.now)
+  if (yes && chosenAgents.length > 0) recordHooksChoice(recordFile(dexHome), wantsHooks, context.now)
   return {
     agents: agentsWithState
       .filter(({ wiring }) => namedAgents.length === 0 || namedAgents.includes(wiring.agent))
@@ -103,23 +113,30 @@ export async function wireAgents(
   }
 }
 
-/** Removes dex's additions from the named agents, or from all agents. The launchers are removed with the last one. */
+/** Removes dex's additions from the named agents, or from all agents. The launchers are removed with the last agent. */
 export function unwireAgents(context: WiringContext, names: readonly string[], yes: boolean): WiringReport {
   const namedAgents = resolveAgents(names)
   const record = readRecord(recordFile(context.dexHome))
   const bin = binOf(context.dexHome, context.machine, context.program.node)
   const isSelected = (agent: SourceId | "dex") =>
     agent !== "dex" && (namedAgents.length === 0 || namedAgents.includes(agent))
-  const hasOtherAgents = Object.values(record).some(({ agent }) => agent !== "dex" && !isSelected(agent))
+  const hasOtherAgents = Object.values(record).some((added) =>
+    usersOf(added).some((agent) => agent !== "dex" && !isSelected(agent)),
+  )
   const plans = Object.entries(record)
-    .filter(([, { agent }]) => (agent === "dex" ? !hasOtherAgents : isSelected(agent)))
-    .map(([path, added]) => planRemoving(path, added, bin))
+    .filter(([, added]) => (added.agent === "dex" ? !hasOtherAgents : usersOf(added).some(isSelected)))
+    .map(([path, added]) => {
+      const [agent, ...shared_with] = usersOf(added).filter(
+        (user): user is SourceId => user !== "dex" && !isSelected(user),
+      )
+      return agent === undefined ? planRemoving(path, added, bin) : planKeeping(path, { ...added, agent, shared_with })
+    })
     // In reverse order, so that the launchers and the folders that were created first are removed last.
     .reverse()
   const isLauncherNeeded = plans.some(({ needs_launcher }) => needs_launcher)
   const keepsLaunchers =
     isLauncherNeeded || plans.some(({ agent, problem }) => agent !== "dex" && problem !== undefined)
-  const wired = new Set(plans.map(({ agent }) => agent))
+  const wired = new Set(Object.values(record).flatMap(usersOf).filter(isSelected))
   return {
     agents: agents
       .filter(({ source }) => wired.has(source))
@@ -130,16 +147,26 @@ export function unwireAgents(context: WiringContext, names: readonly string[], y
   }
 }
 
-/** Plans to remove what exists only for hooks. The hook program is shared, so it is removed only if no agents were named. */
-function withoutHooks(record: AdditionsRecord, plans: FilePlan[], namedAgents: SourceId[], bin: Bin): FilePlan[] {
+/** Plans what the agents want. If several want the same file, it is added once, for all of them. */
+function planFiles(wanted: { agent: SourceId; file: WantedFile }[], record: AdditionsRecord): FilePlan[] {
+  const paths = [...new Set(wanted.map(({ file }) => file.path))]
+  return paths.map((path) => {
+    const wantedHere = wanted.filter(({ file }) => file.path === path)
+    const recorded = record[path]
+    const [agent, ...shared_with] = new Set([
+      ...(recorded ? (usersOf(recorded) as SourceId[]) : []),
+      ...wantedHere.map(({ agent }) => agent),
+    ])
+    const plan = planAdding(agent!, wantedHere[0]!.file, record)
+    return shared_with.length === 0 || !plan.added ? plan : { ...plan, added: { ...plan.added, shared_with } }
+  })
+}
+
+/** The recorded files of the planned agents that are not part of the plans. */
+function noLongerWanted(record: AdditionsRecord, plans: FilePlan[]): [path: string, added: FileAdditions][] {
   const wantedPaths = new Set(plans.map(({ path }) => path))
   const agents = new Set(plans.map(({ agent }) => agent))
-  return Object.entries(record)
-    .filter(
-      ([path, { agent }]) =>
-        !wantedPaths.has(path) && agents.has(agent) && (agent !== "dex" || namedAgents.length === 0),
-    )
-    .map(([path, added]) => planRemoving(path, added, bin))
+  return Object.entries(record).filter(([path, { agent }]) => !wantedPaths.has(path) && agents.has(agent))
 }
 
 function absentField(absent: string | undefined): { absent?: string } {
@@ -169,12 +196,12 @@ function carryOutFile(context: WiringContext, plan: FilePlan): FileChange {
   if (change.change === "problem") return change
   const file = recordFile(context.dexHome)
   const record = readRecord(file)
-  const known = record[plan.path]
+  const recorded = record[plan.path]
   try {
     if (readEditable(plan.path) !== plan.before) throw new EditProblem("changed meanwhile. Run this again")
     const backups = join(context.dexHome, "backups")
     const isOurs =
-      plan.agent === "dex" || (plan.after === undefined && sha256(plan.before ?? "") === known?.after_sha256)
+      plan.agent === "dex" || (plan.after === undefined && sha256(plan.before ?? "") === recorded?.after_sha256)
     const backup =
       plan.before !== plan.after && plan.before !== undefined && !isOurs
         ? saveBackup(backups, plan, plan.before, context.now)
@@ -186,13 +213,13 @@ function carryOutFile(context: WiringContext, plan: FilePlan): FileChange {
         made_folders:
           newFolders.length > 0
             ? newFolders.filter((folder) => !`${context.dexHome}${sep}`.startsWith(folder + sep))
-            : (known?.made_folders ?? []),
-        backup: backup ?? known?.backup,
+            : (recorded?.made_folders ?? []),
+        backup: backup ?? recorded?.backup,
       }
       writeRecord(file, record)
       if (plan.after !== plan.before) writeText(plan.path, plan.after!, plan.executable)
     } else {
-      if (plan.after === undefined) removeFile(plan.path, known?.made_folders ?? [])
+      if (plan.after === undefined) removeFile(plan.path, recorded?.made_folders ?? [])
       else if (plan.after !== plan.before) writeText(plan.path, plan.after)
       delete record[plan.path]
       writeRecord(file, record)
@@ -200,10 +227,10 @@ function carryOutFile(context: WiringContext, plan: FilePlan): FileChange {
     return { ...change, ...withoutUndefined({ backup }) }
   } catch (error) {
     if (!(error instanceof EditProblem)) throw error
-    if (known) record[plan.path] = known
+    if (recorded) record[plan.path] = recorded
     else delete record[plan.path]
     writeRecord(file, record)
-    // The other files would have the same problem, so it is reported once.
+    // A full disk affects all other files too, so it is reported once for all of them.
     if (diskError(error.cause, plan.path, () => false)) throw diskFullProblem(plan.path, error)
     return { ...change, change: "problem", problem: `${plan.path} ${error.message}.` }
   }
@@ -237,7 +264,7 @@ function changeOf({ before, after, problem }: FilePlan): FileChange["change"] {
   return after === undefined ? "remove" : "edit"
 }
 
-const CONTEXT = 3
+const CONTEXT_LINES = 3
 
 /** A unified diff; empty if nothing differs. `transformLine` may hide secrets. */
 function unifiedDiff(
@@ -247,7 +274,7 @@ function unifiedDiff(
   transformLine: (line: string) => string = (line) => line,
 ): string {
   if (before === after) return ""
-  const { hunks } = structuredPatch(path, path, before ?? "", after ?? "", "", "", { context: CONTEXT })
+  const { hunks } = structuredPatch(path, path, before ?? "", after ?? "", "", "", { context: CONTEXT_LINES })
   const lines = [`--- ${before === undefined ? "/dev/null" : path}`, `+++ ${after === undefined ? "/dev/null" : path}`]
   for (const hunk of hunks) {
     lines.push(`@@ -${range(hunk.oldStart, hunk.oldLines)} +${range(hunk.newStart, hunk.newLines)} @@`)

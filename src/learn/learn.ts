@@ -2,28 +2,30 @@ import { setImmediate } from "node:timers/promises"
 import type { Hunk } from "../core/conversation.ts"
 import { errorText, locationInError, shortenLine } from "../core/error-text.ts"
 import { formatRef, type Ref, siblingRef } from "../core/ref.ts"
+import { topicWords } from "../core/words.ts"
 import { patchText } from "../render/patch.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { LearnedFacts } from "../store/knowledge/conversations.ts"
 import type { WorkedFile } from "../store/knowledge/files.ts"
 import type { FixedFile, StoredFix } from "../store/knowledge/fixes.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
-import type { LinesWrite } from "../store/knowledge/lines.ts"
-import { linesWrittenIn } from "./blame/lines-in.ts"
+import type { Topic, TurnWords } from "../store/knowledge/turns.ts"
+import { linesOfConversation } from "./blame/lines-in.ts"
+import { saysChange } from "./changes.ts"
 import { decisionInNote, decisionsIn, mayBeDecisionRecord } from "./decisions/decisions.ts"
 import { findReversals } from "./decisions/supersede.ts"
 import { type Fix, type FixEdit, fixesIn, type Subagent } from "./fixes/fixes.ts"
 import { LEARNER_VERSION } from "./outdated.ts"
-import { fileNameOf, pathBelow } from "./paths.ts"
+import { fileNameOf, pathBelowAny, pathRootsOf, placeOf } from "./paths.ts"
 import { testRunsIn } from "./test-runs/runs.ts"
 
 const BATCH_SIZE = 16
 const MAX_SUBAGENTS = 50
+const MAX_TURN_CHARS = 20_000
+const MAX_TURNS = 2_000
+const MAX_TOPIC_WORDS = 80
 
 type LearnOptions = {
-  /** Learns only who wrote which lines, without titles and branches. */
-  only?: "lines"
-  deadline?: number
   signal?: AbortSignal
   onProgress?: (learned: number) => void
 }
@@ -44,16 +46,15 @@ export async function learn(
       continue
     }
     const facts: LearnedFacts[] = []
-    const isOnlyLines = options.only === "lines"
-    for (const change of isOnlyLines ? feed.changes : await withParents(store, knowledge, feed.changes)) {
-      facts.push(await (isOnlyLines ? lineFacts(store, change) : factsOf(store, change)))
+    for (const change of await withParents(store, knowledge, feed.changes)) {
+      facts.push(await factsOf(store, change))
       await setImmediate() // lets an abort signal arrive
     }
     if (feed.token !== token && !knowledge.conversations.saveLearned(facts, token, feed.token)) continue
     learned += feed.changes.length
     if (feed.changes.length > 0) options.onProgress?.(learned)
     const complete = !feed.more
-    if (complete || options.signal?.aborted || (options.deadline !== undefined && Date.now() > options.deadline)) {
+    if (complete || options.signal?.aborted) {
       knowledge.decisions.renewReversals(findReversals)
       return { learned, complete }
     }
@@ -61,8 +62,8 @@ export async function learn(
 }
 
 /**
- * Adds the parents of subagents, because a subagent's work is part of its parent's facts until it is forgotten. A parent that is
- * not known yet is in the feed itself.
+ * Adds the parents of changed or removed subagents, because a parent's facts include its subagents' work. A parent from which
+ * nothing was learned yet is in the feed itself.
  */
 async function withParents(store: HistoryReader, knowledge: Knowledge, changes: Change[]): Promise<Change[]> {
   const changesByName = new Map(changes.map((change) => [change.conversation, change]))
@@ -98,33 +99,22 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
   if (row.ref.source === "dex_note") return noteFacts(store, name, row)
   const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
   const web_at = firstWebTime(messages)
-  const { project } = row
+  const roots = pathRootsOf(row)
   return {
     name,
     gone: false,
     ref: row.ref,
     row,
+    folder: placeOf(row),
     web_at,
-    worked: row.project === undefined ? [] : workedFiles(messages, row.project),
-    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => toStoredFix(fix, row.project)),
-    test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
+    worked: row.project === undefined ? [] : workedFiles(messages, roots),
+    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => toStoredFix(fix, roots)),
+    test_runs: row.project === undefined ? [] : testRunsIn(messages, roots),
     decisions: decisionsIn(row, messages),
-    lines: project === undefined ? undefined : linesOf(row, project, messages),
+    lines: row.project === undefined ? undefined : linesOfConversation(row, messages),
+    turns: row.project === undefined || row.kind !== "person" ? undefined : turnsIn(messages),
+    says_change: saysChange(messages),
   }
-}
-
-function linesOf(row: ConversationRow, project: string, messages: StoredMessage[]): LinesWrite {
-  return linesWrittenIn(messages, row.parent?.id ?? row.ref.id, pathBelowAny([project, ...row.cwds]), row.started_at)
-}
-
-async function lineFacts(store: HistoryReader, { conversation: name, ref }: Change): Promise<LearnedFacts> {
-  const conversation = ref && (await store.conversation(ref))
-  if (!conversation?.project || conversation.kind === "document" || conversation.kind === "dex")
-    return { name, gone: true, ref: conversation?.ref }
-  const { title: _, git_branch: __, ...row } = conversation
-  const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
-  const noOtherFacts = { worked: [], fixes: [], test_runs: [], decisions: [] }
-  return { name, gone: false, ref: row.ref, row, ...noOtherFacts, lines: linesOf(row, conversation.project, messages) }
 }
 
 /** Learns only decisions from a document. */
@@ -135,7 +125,7 @@ async function documentFacts(store: HistoryReader, name: string, row: Conversati
     : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
 }
 
-/** Learns nothing from an agent's note until the person confirms it, so that it is never suggested unasked. */
+/** Learns nothing from an agent's note until the person confirms it, so that an unconfirmed note is never suggested unasked. */
 async function noteFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
   const decisions = decisionInNote(row, await store.messages(row.ref))
   return decisions.length === 0
@@ -167,12 +157,12 @@ async function subagentsOf(store: HistoryReader, { ref, kind, project }: Convers
   return subagents
 }
 
-function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
+function workedFiles(messages: StoredMessage[], roots: readonly string[]): WorkedFile[] {
   const files = new Map<string, WorkedFile>()
   for (const { number, at, effects, abandoned } of messages) {
     if (abandoned) continue
     for (const effect of effects) {
-      const path = effect.type === "file" ? pathBelow(project, effect.path) : undefined
+      const path = effect.type === "file" ? pathBelowAny(roots, effect.path) : undefined
       if (effect.type !== "file" || path === undefined) continue
       const file = files.get(path) ?? {
         path,
@@ -197,18 +187,14 @@ function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
   return [...files.values()]
 }
 
-/** Returns a function that makes a path relative to one of these folders. Files of a worktree count as the project's. */
-function pathBelowAny(folders: string[]): (path: string) => string | undefined {
-  return (path) => folders.reduce<string | undefined>((found, folder) => found ?? pathBelow(folder, path), undefined)
-}
-
-/** The time of the first text from the web or a remote tool. A message without a time counts as the start. */
+/** The time of the first text from the web or from a remote tool. A message without a time counts as time 0. */
 function firstWebTime(messages: readonly StoredMessage[]): number | undefined {
   const times = messages.flatMap((message) => (containsForeignText(message) ? [message.at ?? 0] : []))
   return times.length === 0 ? undefined : Math.min(...times)
 }
 
-function containsForeignText({ parts, effects }: StoredMessage): boolean {
+/** Whether a message contains a page, or a remote tool's or a fetching command's output. */
+export function containsForeignText({ parts, effects }: StoredMessage): boolean {
   return (
     parts.some(({ origin }) => origin === "web") ||
     effects.some((effect) => effect.type === "command" && printsRemoteText(effect.command))
@@ -241,8 +227,8 @@ const MAX_COMMAND_LENGTH = 1000
 const MAX_FILES = 40
 const MAX_EDIT_LINES = 40
 
-export function toStoredFix(fix: Fix, project: string | undefined): StoredFix & { words: string } {
-  const edits = fix.edits.map((edit) => withProjectPaths(edit, project))
+export function toStoredFix(fix: Fix, roots: readonly string[]): StoredFix & { words: string } {
+  const edits = fix.edits.map((edit) => withProjectPaths(edit, roots))
   const lines = fix.lines.slice(0, MAX_LINES).map((line) => shortenLine(line, MAX_LINE_LENGTH))
   const hunks = orderHunks(edits, lines)
   return {
@@ -287,8 +273,8 @@ function wordsOf(lines: string[], command: string): string[] {
 }
 
 /** Makes an edit's paths relative to the project. */
-function withProjectPaths(edit: FixEdit, project: string | undefined): FixEdit {
-  const toProjectPath = (path: string) => (project === undefined ? path : (pathBelow(project, path) ?? path))
+function withProjectPaths(edit: FixEdit, roots: readonly string[]): FixEdit {
+  const toProjectPath = (path: string) => pathBelowAny(roots, path) ?? path
   return {
     ...edit,
     path: toProjectPath(edit.path),
@@ -305,7 +291,7 @@ function filesOf(edits: FixEdit[]): FixedFile[] {
   return [...sums.values()]
 }
 
-/** Groups changes by file, in the order of the first edit. Changes at the position of an error come first. */
+/** Groups changes by file, in the order of the first edit. Within a file, changes at the position of an error come first. */
 function orderHunks(edits: FixEdit[], lines: string[]): Hunk[] {
   const errorPlaces = lines.flatMap((line) => locationInError(line) ?? [])
   const isAtError = ({ path, old_start, old_lines }: Hunk) =>
@@ -316,4 +302,28 @@ function orderHunks(edits: FixEdit[], lines: string[]): Hunk[] {
   return [...Map.groupBy(edits, ({ path }) => path).values()]
     .map((editsOfFile) => editsOfFile.flatMap(({ hunks }) => hunks))
     .flatMap((hunks) => [...hunks.filter(isAtError), ...hunks.filter((hunk) => !isAtError(hunk))])
+}
+
+/**
+ * Divides a conversation into turns: what was said from one prompt to the next. Tool calls and their output do not count, because
+ * they would find whatever was printed instead of what was talked about. Returns the turns, and the words that occur in it most often.
+ */
+function turnsIn(messages: readonly StoredMessage[]): { turns: TurnWords[]; topic: Topic } {
+  const turns: { number: number; text: string }[] = []
+  for (const { number, parts, abandoned } of messages) {
+    if (abandoned) continue
+    const spoken = parts.filter(({ type, origin }) => type === "text" && (origin === "person" || origin === "agent"))
+    if (spoken.length === 0) continue
+    if (turns.length === 0 || spoken.some(({ origin }) => origin === "person")) turns.push({ number, text: "" })
+    const turn = turns.at(-1)!
+    turn.text = `${turn.text}\n${spoken.map(({ text }) => text).join("\n")}`.slice(0, MAX_TURN_CHARS)
+  }
+  const saved = turns.slice(-MAX_TURNS).map(({ number, text }) => ({ number, words: topicWords(text) }))
+  return { turns: saved, topic: mostFrequent(saved.flatMap(({ words }) => words)) }
+}
+
+function mostFrequent(words: readonly string[]): Topic {
+  const counts = new Map<string, number>()
+  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1)
+  return [...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).slice(0, MAX_TOPIC_WORDS)
 }

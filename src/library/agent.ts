@@ -1,4 +1,4 @@
-// For programs that define a connector: its types, and the readers that dex's own connectors use.
+// Everything that a program needs to define a connector: the types, and the readers that dex's own connectors use.
 
 export type {
   Connector,

@@ -29,18 +29,15 @@ export type AttemptOutcome =
   | { type: "again"; usage?: undefined; sawText: false }
   | { type: "failed"; failure: Failure; usage?: ModelUsage; sawText: boolean }
 
-/**
- * How many times longer than expected a reply may be, in characters, before it is cut off. Not every server respects
- * max_tokens.
- */
+/** A reply is cut off when it is this many times longer than expected, because not every server respects max_tokens. */
 const MAX_REPLY_FACTOR = 4
-/** The maximum number of tool calls in a reply. Calls without text would never reach the limit of characters. */
+/** The maximum number of tool calls in a reply. Calls without text would never reach the limit on characters. */
 const MAX_CALLS = 500
 const MAX_BYTES = 64 << 20
-/** The maximum number of bytes that are read of a refusal. */
+/** dex reads at most this many bytes of a refusal. */
 const MAX_REFUSAL_BYTES = 16 << 10
 
-/** Sends one request and returns its outcome. Closes the connection first, unless the answer was read to its end. */
+/** Sends one request and returns its outcome. Before it returns, it closes the connection if part of the answer is unread. */
 export async function attempt(
   settings: LlmSettings,
   request: ModelRequest,
@@ -68,7 +65,7 @@ export async function attempt(
       },
       key: settings.apiKey,
       body: JSON.stringify(body),
-      mostBytes: MAX_BYTES,
+      maxBytes: MAX_BYTES,
       signal: request.signal ? AbortSignal.any([request.signal, abortController.signal]) : abortController.signal,
     })
     silenceTimer.touch()
@@ -123,7 +120,7 @@ async function readBeginning(reply: NetReply): Promise<string> {
       if (bytes >= MAX_REFUSAL_BYTES) break
     }
   } catch {
-    // the text that has arrived is enough
+    // The text that has arrived so far is enough.
   }
   return Buffer.concat(chunks).toString("utf8").slice(0, MAX_REFUSAL_BYTES)
 }

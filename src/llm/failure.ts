@@ -15,21 +15,21 @@ export type Failure = {
   retry: boolean
   /** The answer's headers, which may say when to retry. */
   headers?: IncomingHttpHeaders
-  /** Returns the error to throw after this many retries, if dex would have to wait this long before the next one. */
+  /** Returns the error to throw if dex gives up after this many retries. It would have to wait `waitMs` before the next one. */
   error(retries: number, waitMs: number): DexError
 }
 
-type Server = Pick<LlmSettings, "provider" | "apiKey" | "model">
+type ModelServer = Pick<LlmSettings, "provider" | "apiKey" | "model">
 
 const LOST_CONNECTION = new Set(["ECONNRESET", "EPIPE", "ETIMEDOUT", "ECONNABORTED"])
 /** Matches errors about a prompt that is too long, as OpenAI, Ollama, llama.cpp and vLLM word them. */
-const TOO_LONG =
+const PROMPT_TOO_LONG =
   /(exceed|maximum|too (long|large|many)|limit).{0,60}(tokens|context|prompt|length)|(tokens|context|prompt|length).{0,60}(exceed|maximum|limit|too (long|large))/i
-const NO_MODEL =
+const MODEL_NOT_FOUND =
   /model.{0,80}(not (valid|found|exist|available)|does not exist|is invalid)|(no such|invalid|unknown|not a valid) model/i
 
-/** Returns the failure for a broken or impossible connection. `code` is Node's error code. */
-export function connectionFailure(code: string, server: Server): Failure {
+/** Returns the failure for a connection that broke or could not be opened. `code` is Node's error code. */
+export function connectionFailure(code: string, server: ModelServer): Failure {
   const place = placeOf(server)
   const isLost = LOST_CONNECTION.has(code)
   const problem = code === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
@@ -46,7 +46,7 @@ export function connectionFailure(code: string, server: Server): Failure {
 export function refusalFailure(
   status: number,
   serverMessage: string,
-  server: Server,
+  server: ModelServer,
   headers?: IncomingHttpHeaders,
 ): Failure {
   const place = placeOf(server)
@@ -81,22 +81,25 @@ export function refusalFailure(
         `${place} redirects to another address ${reason}. Set llm.provider to that address, if you trust it.`,
       ),
     )
-  if (TOO_LONG.test(serverMessage))
+  if (PROMPT_TOO_LONG.test(serverMessage))
     return finalFailure(
-      new DexError("llm_too_long", `${place} says that the prompt is too long for the model ${reason}.`),
+      new DexError(
+        "llm_too_long",
+        `${place} says that the prompt is too long for the model ${reason}. Choose a model with a larger context: dex config set llm.model …`,
+      ),
     )
-  if (status === 404 || NO_MODEL.test(serverMessage))
+  if (status === 404 || MODEL_NOT_FOUND.test(serverMessage))
     return finalFailure(
       new DexError(
         "llm_no_model",
-        `${place} has no model ${server.model}, or no such address ${reason}. Check llm.model, and llm.provider, which usually ends in /v1.`,
+        `${place} has no model ${server.model}, or the path in llm.provider is wrong ${reason}. Check llm.model, and llm.provider, which usually ends in /v1.`,
       ),
     )
   return finalFailure(new DexError("llm_failed", `${place} did not accept the request ${reason}. Check llm.model.`))
 }
 
 /** Returns the failure for an error that the server reports in the middle of a stream. */
-export function streamFailure(error: unknown, server: Server): Failure {
+export function streamFailure(error: unknown, server: ModelServer): Failure {
   const { message, code, type } = (error ?? {}) as Record<string, unknown>
   const serverMessage = typeof message === "string" ? message : typeof error === "string" ? error : ""
   const status = Number(code)
@@ -107,12 +110,15 @@ export function streamFailure(error: unknown, server: Server): Failure {
     return refusalFailure(isRateLimit ? 429 : 500, serverMessage, server)
   const detail = safeText(serverMessage, server)
   return finalFailure(
-    new DexError("llm_failed", `${placeOf(server)} stopped in the middle of its answer${detail && ` (${detail})`}.`),
+    new DexError(
+      "llm_failed",
+      `${placeOf(server)} stopped in the middle of its answer${detail && ` (${detail})`}. Try again.`,
+    ),
   )
 }
 
 /** Returns the failure for a stream that ended before the reply was complete. */
-export function incompleteFailure(server: Server): Failure {
+export function incompleteFailure(server: ModelServer): Failure {
   return {
     retry: true,
     error: (retries) =>
@@ -123,7 +129,7 @@ export function incompleteFailure(server: Server): Failure {
   }
 }
 
-export function silenceFailure(server: Server): Failure {
+export function silenceFailure(server: ModelServer): Failure {
   return finalFailure(
     new DexError(
       "llm_silent",
@@ -132,14 +138,14 @@ export function silenceFailure(server: Server): Failure {
   )
 }
 
-export function wrongAnswerError(server: Server, problem: string): DexError {
+export function wrongAnswerError(server: ModelServer, problem: string): DexError {
   return new DexError(
     "llm_wrong_answer",
     `${placeOf(server)} ${problem}. Check llm.provider: it is the address of a chat-completions server, and usually ends in /v1.`,
   )
 }
 
-export function stoppedError(server: Server): DexError {
+export function stoppedError(server: ModelServer): DexError {
   return new DexError("llm_stopped", `The request to ${placeOf(server)} was stopped.`)
 }
 
@@ -151,7 +157,7 @@ export function finalFailure(error: DexError): Failure {
   return { retry: false, error: () => error }
 }
 
-/** Returns the message and code in the body of an error, or "" if the body has another form. */
+/** Returns the message and code in the body of an error answer. A body in plain text is returned as it is, and HTML as "". */
 export function errorTextIn(body: string): string {
   try {
     const answer = JSON.parse(body) as Record<string, unknown> | null
@@ -165,13 +171,13 @@ export function errorTextIn(body: string): string {
 }
 
 /** Returns a server's text in a form that is safe to show: printable, short, and without any part of the key. */
-function safeText(words: string, { apiKey }: Server): string {
-  const printable = removeKey(words.replace(/[^ -~]+/g, " "), apiKey)
+function safeText(serverText: string, { apiKey }: ModelServer): string {
+  const printable = removeKey(serverText.replace(/[^ -~]+/g, " "), apiKey)
   return printable.replace(/ +/g, " ").trim().slice(0, 200).trimEnd()
 }
 
 function retriesText(retries: number): string {
-  return retries === 0 ? "" : `, also after ${retries === 1 ? "a retry" : `${retries} retries`}`
+  return retries === 0 ? "" : `, even after ${retries === 1 ? "a retry" : `${retries} retries`}`
 }
 
 function durationText(ms: number): string {
@@ -179,6 +185,6 @@ function durationText(ms: number): string {
   return seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} minutes`
 }
 
-function placeOf({ provider }: Server): string {
+function placeOf({ provider }: ModelServer): string {
   return new URL(provider).origin
 }

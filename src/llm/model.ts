@@ -35,7 +35,10 @@ export type ModelRequest = {
   tools?: ModelTool[]
   max_tokens?: number
   temperature?: number
-  /** A hint for the server. It is omitted for servers that do not support it, so describe the format in the prompt too. */
+  /**
+   * A JSON schema for the reply, as a hint to the server. It is not sent to servers that do not support it, so describe the
+   * format in the prompt, too.
+   */
   json_schema?: object
   signal?: AbortSignal
   /** Receives every piece of the text as it arrives. */

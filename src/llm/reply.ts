@@ -13,11 +13,11 @@ export function readCalls(calls: RawCall[], tools: ModelTool[], finish: ModelRep
       name.trim() === ""
         ? "The call names no tool."
         : !tools.some((tool) => tool.name === name)
-          ? `There is no tool of that name. There are: ${tools.map((tool) => tool.name).join(", ") || "none"}.`
+          ? `There is no tool with that name. The tools are: ${tools.map((tool) => tool.name).join(", ") || "none"}.`
           : "ok" in parsed
             ? undefined
             : finish === "length"
-              ? "The call was cut off: the reply had reached its limit of tokens."
+              ? "The call was cut off, because the reply reached its token limit."
               : parsed.problem
     return {
       id,
@@ -41,7 +41,7 @@ function readInput(raw: string): { ok: object } | { problem: string } {
 }
 
 /**
- * Returns the JSON in a model's reply, which may be the complete reply, inside a fence, or after some words. Returns undefined
+ * Finds JSON in a model's reply: the complete reply, the content of a fence, or a passage between other words. Returns undefined
  * if there is no complete JSON; nothing is repaired.
  */
 export function findJson(text: string): unknown {

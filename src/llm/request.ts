@@ -12,8 +12,7 @@ const REFUSAL_SIGNS = [
 ] as const
 
 /**
- * Adds the parameter that a refusal names. Returns true if it was not known before, so that sending a changed request is
- * worthwhile.
+ * Adds the parameter that a refusal names. Returns true if it is new, in which case a changed request may succeed.
  */
 export function learnFromRefusal(unsupported: UnsupportedParameters, status: number, serverMessage: string): boolean {
   if (status !== 400 && status !== 422) return false

@@ -36,8 +36,8 @@ export class StreamProblem extends Error {
 }
 
 /**
- * Yields the pieces of a reply as they arrive, whether the server streams them or sends one document. Throws the errors of
- * `reply`.
+ * Yields the pieces of a reply as they arrive, whether the server streams them or sends one document. Throws a
+ * StreamProblem if the answer has another form, and passes on the errors of `reply`.
  */
 export async function* piecesOf(reply: NetReply, onBytes: () => void): AsyncGenerator<unknown> {
   const contentType = (reply.headers["content-type"] ?? "").split(";")[0]!.trim().toLowerCase()
@@ -51,12 +51,12 @@ export async function* piecesOf(reply: NetReply, onBytes: () => void): AsyncGene
     const text = decoder.decode(chunk, { stream: true })
     if (contentType === "application/json") document += text
     else parser.feed(text)
-    for (const data of events.splice(0)) if (data !== "[DONE]") yield parsedPiece(data)
+    for (const data of events.splice(0)) if (data !== "[DONE]") yield parsePiece(data)
   }
   if (contentType === "application/json") yield pieceOfDocument(document)
 }
 
-function parsedPiece(data: string): unknown {
+function parsePiece(data: string): unknown {
   try {
     return JSON.parse(data)
   } catch {
@@ -77,15 +77,15 @@ function pieceOfDocument(text: string): unknown {
 
 /** Adds a piece to the reply so far, and passes its text on. */
 export function addPiece(piece: unknown, partial: PartialReply, onText: ((text: string) => void) | undefined): void {
-  if (!isRecord(piece)) throw unexpectedForm()
+  if (!isRecord(piece)) throw unexpectedFormError()
   if (piece.error) throw new StreamProblem("stopped in the middle of its answer", piece.error)
-  if (!Array.isArray(piece.choices)) throw unexpectedForm()
+  if (!Array.isArray(piece.choices)) throw unexpectedFormError()
   if (isRecord(piece.usage)) partial.usage = piece.usage
   const [choice = {}] = piece.choices as unknown[]
-  if (!isRecord(choice)) throw unexpectedForm()
+  if (!isRecord(choice)) throw unexpectedFormError()
   if (typeof choice.finish_reason === "string") partial.finish = choice.finish_reason
   const delta = choice.delta ?? {}
-  if (!isRecord(delta)) throw unexpectedForm()
+  if (!isRecord(delta)) throw unexpectedFormError()
   const thought = delta.reasoning_content ?? delta.reasoning
   if (typeof thought === "string") partial.otherChars += thought.length
   const addText = (text: string) => {
@@ -101,20 +101,20 @@ export function addPiece(piece: unknown, partial: PartialReply, onText: ((text: 
     addText(delta.refusal)
   }
   const calls = delta.tool_calls ?? []
-  if (!Array.isArray(calls)) throw unexpectedForm()
+  if (!Array.isArray(calls)) throw unexpectedFormError()
   for (const call of calls) addCallPiece(isRecord(call) ? call : {}, partial)
 }
 
-/** Returns the parts of a content, which is a text or a list of parts. Some parts are thoughts. */
+/** Returns the parts of a message's content, which is either a text or a list of parts. Some parts are thoughts. */
 function partsIn(content: unknown): Record<string, unknown>[] {
   if (content === undefined || content === null) return []
   if (typeof content === "string") return [{ type: "text", text: content }]
   if (Array.isArray(content) && content.every(isRecord)) return content
-  throw unexpectedForm()
+  throw unexpectedFormError()
 }
 
-function unexpectedForm(): StreamProblem {
-  return new StreamProblem("answered in another form than a chat-completions server does")
+function unexpectedFormError(): StreamProblem {
+  return new StreamProblem("answered in a different form from a chat-completions server")
 }
 
 function addCallPiece(delta: Record<string, unknown>, partial: PartialReply): void {
@@ -126,7 +126,8 @@ function addCallPiece(delta: Record<string, unknown>, partial: PartialReply): vo
     id: typeof delta.id === "string" && delta.id.trim() !== "" ? delta.id : undefined,
     index: typeof delta.index === "number" ? delta.index : undefined,
   })
-  const call = continuedCall(partial.calls, name, raw === "null" ? "" : raw, serverIds) ?? addCall(partial, serverIds)
+  const call =
+    findContinuedCall(partial.calls, name, raw === "null" ? "" : raw, serverIds) ?? addCall(partial, serverIds)
   Object.assign(call.serverIds, serverIds)
   call.name ||= name
   call.raw += raw === "null" ? "" : raw
@@ -148,24 +149,24 @@ export function addCall(partial: PartialReply, serverIds: StreamedCall["serverId
  * Finds the call that a piece continues. Most servers number their calls. Some do not, some give all calls the same number or
  * id, and some repeat the name in every piece.
  */
-function continuedCall(
+function findContinuedCall(
   calls: StreamedCall[],
   name: string,
   raw: string,
   { id, index }: StreamedCall["serverIds"],
 ): StreamedCall | undefined {
-  const last = calls.findLast((call) => {
+  const lastCall = calls.findLast((call) => {
     if (name !== "" && call.name !== "" && call.name !== name) return false
     if (index !== undefined) return call.serverIds.index === index
     return id === undefined ? name === "" : call.serverIds.id === id
   })
-  if (!last || name === "" || last.name === "") return last
-  const hasOtherId = id !== undefined && last.serverIds.id !== undefined && id !== last.serverIds.id
+  if (!lastCall || name === "" || lastCall.name === "") return lastCall
+  const hasOtherId = id !== undefined && lastCall.serverIds.id !== undefined && id !== lastCall.serverIds.id
   const startsJson = /^\s*[{[]/.test(raw)
   const isNew = hasOtherId
-    ? startsJson || (raw.trim() === "" && isComplete(last.raw))
-    : startsJson && isComplete(last.raw)
-  return isNew ? undefined : last
+    ? startsJson || (raw.trim() === "" && isComplete(lastCall.raw))
+    : startsJson && isComplete(lastCall.raw)
+  return isNew ? undefined : lastCall
 }
 
 function isComplete(raw: string): boolean {

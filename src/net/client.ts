@@ -1,7 +1,6 @@
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage } from "node:http"
 
-// All HTTP requests of dex are sent by this file. Redirects are never followed, because the user has not agreed to the other
-// address.
+// Sends all of dex's HTTP requests. Redirects are never followed, because the user has not agreed to the other address.
 
 export type NetRequest = {
   url: string | URL
@@ -17,7 +16,7 @@ export type NetRequest = {
   /** The time limit for the reply, including its body. If absent, only the caller's signal limits the time. */
   timeoutMs?: number
   /** The maximum size of the reply's body, in bytes. */
-  mostBytes: number
+  maxBytes: number
   signal?: AbortSignal | undefined
   /** The connections to keep open for later requests. Default: those that Node shares. */
   connections?: Connections
@@ -25,7 +24,7 @@ export type NetRequest = {
    * True if the request must not be sent twice. It then gets a connection of its own, without a proxy, which is closed
    * afterwards.
    */
-  isOnce?: boolean
+  isUnrepeatable?: boolean
   /** The address to connect to. If set, the name in the URL is not looked up. */
   address?: string
   /** Certificates to trust instead of the system's. */
@@ -94,7 +93,7 @@ export async function send(request: NetRequest): Promise<NetReply> {
   const { request: openRequest, globalAgent } = await (isTls ? import("node:https") : import("node:http"))
   const { connections } = request
   if (connections) connections.agent ??= agentLike(globalAgent, { keepAlive: true })
-  const sharedAgent: Agent | false = request.isOnce ? false : (connections?.agent ?? globalAgent)
+  const sharedAgent: Agent | false = request.isUnrepeatable ? false : (connections?.agent ?? globalAgent)
   const sendWith = (agent: Agent | false): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
       if (combinedSignal?.aborted) return reject(combinedSignal.reason)
@@ -112,25 +111,26 @@ export async function send(request: NetRequest): Promise<NetReply> {
     })
   const answer = await sendWith(sharedAgent)
     .catch((error: { code?: unknown; reused?: boolean }) => {
-      // The server closed an idle connection just as it was reused. Other idle ones may be closed too.
+      // If the server closed an idle connection just as it was reused, try again with a new one: other idle ones may be closed
+      // too.
       const isStale = error.reused && (error.code === "ECONNRESET" || error.code === "EPIPE")
       if (!isStale || !sharedAgent || combinedSignal?.aborted) throw error
-      const { options } = sharedAgent as Agent & { options: object } // includes its proxy, if it has one
+      const { options } = sharedAgent as Agent & { options: object } // The options include the agent's proxy, if it has one.
       return sendWith(agentLike(sharedAgent, { ...options, keepAlive: false }))
     })
     .catch((error: unknown) => {
       throw toNetError(error)
     })
-  return replyOf(answer, request.mostBytes, toNetError)
+  return replyOf(answer, request.maxBytes, toNetError)
 }
 
-function replyOf(answer: IncomingMessage, mostBytes: number, toNetError: (error: unknown) => NetError): NetReply {
+function replyOf(answer: IncomingMessage, maxBytes: number, toNetError: (error: unknown) => NetError): NetReply {
   async function* chunks(): AsyncGenerator<Buffer> {
     let bytes = 0
     try {
       for await (const chunk of answer as AsyncIterable<Buffer>) {
         bytes += chunk.length
-        if (bytes > mostBytes) throw new NetError("size", `The answer has more than ${mostBytes >> 20} MB.`)
+        if (bytes > maxBytes) throw new NetError("size", `The answer has more than ${maxBytes >> 20} MB.`)
         yield chunk
       }
     } catch (error) {
@@ -147,7 +147,7 @@ function replyOf(answer: IncomingMessage, mostBytes: number, toNetError: (error:
       return Buffer.concat(received).toString("utf8")
     },
     discard: () => {
-      answer.on("error", () => {}) // nobody reads the reply any longer
+      answer.on("error", () => {}) // Nobody reads the reply any longer, so its errors do not matter.
       answer.destroy()
     },
   }
@@ -204,8 +204,8 @@ export async function pauseBeforeRetry(ms: number, signal?: AbortSignal): Promis
 }
 
 /** Removes the key from a server's message. Servers repeat a key completely, in part, or with asterisks in the middle. */
-export function removeKey(words: string, key: string | undefined): string {
-  return words.replace(/\S+/g, (word) => (showsKey(word, key) ? "[key]" : word))
+export function removeKey(text: string, key: string | undefined): string {
+  return text.replace(/\S+/g, (word) => (showsKey(word, key) ? "[key]" : word))
 }
 
 function showsKey(word: string, key: string | undefined): boolean {

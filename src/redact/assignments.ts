@@ -22,7 +22,7 @@ const NAME_AND_SEPARATOR = new RegExp(
 
 /** Finds the secrets whose names begin at these positions, which come from `hintsOf`. */
 export function findAssignments(text: string, positions: readonly number[], spans: Span[]): void {
-  const rereads: RereadBudget = { left: 2 * text.length + 4_000 }
+  const rereadBudget: RereadBudget = { left: 2 * text.length + 4_000 }
   let next = 0
   let cookiesEnd = 0
   let lastName = ""
@@ -32,7 +32,7 @@ export function findAssignments(text: string, positions: readonly number[], span
     NAME_AND_SEPARATOR.lastIndex = at
     const hit = NAME_AND_SEPARATOR.exec(text)
     if (!hit) {
-      next = Math.max(next, findSeparatedValue(text, at, spans, rereads))
+      next = Math.max(next, findSeparatedValue(text, at, spans, rereadBudget))
       continue
     }
     next = NAME_AND_SEPARATOR.lastIndex
@@ -55,7 +55,7 @@ export function findAssignments(text: string, positions: readonly number[], span
       ? findSpacedValue(text, name, kind)
       : findAssignedValue(text, name, kind ?? kindInQuery(text, name))
     if (!span) {
-      if (isSpaced(name.separator)) next = Math.max(next, findSeparatedValue(text, at, spans, rereads))
+      if (isSpaced(name.separator)) next = Math.max(next, findSeparatedValue(text, at, spans, rereadBudget))
       continue
     }
     spans.push(span)
@@ -110,7 +110,7 @@ function findAssignedValue(
 ): Span | undefined {
   if (!kind) return undefined
   if (kind === "auth") return authSpan(text, valueAt)
-  if (name === "PASS" && separator === ":") return undefined // a test result
+  if (name === "PASS" && separator === ":") return undefined // a test runner prints `PASS: name of the test`
   const isEnvironmentValue = isEnvironment(name, separator)
   const value = valueSpan(text, valueAt, isEnvironmentValue)
   if (!value) return undefined
@@ -139,17 +139,19 @@ function judgeValue(
   return { start: value.start, end: rest?.test(text) ? rest.lastIndex : value.end, rule: ruleFor(kind) }
 }
 
-/** Whether this is `NAME=value`, as `env` prints it and a shell accepts it. */
+/** Whether the name and separator begin an assignment `NAME=value`, as `env` prints it and a shell accepts it. */
 function isEnvironment(name: string, separator: string): boolean {
   return separator === "=" && /^[A-Z][A-Z0-9_]+$/.test(name)
 }
 
-const MAX_VALUE = 1_024
+const MAX_VALUE_LENGTH = 1_024
 /** How many characters of an unquoted value are judged. If it is a secret, the complete value is redacted. */
 const MAX_UNQUOTED_CHARS = 256
 const NESTED_NAME = /[\w.-]{3,40}=(?=[^\s=])/y
 const REST_OF_VALUE = /[^\s"'`\\,;&|<>(){}[\]]+/y
-/** Matches the rest of a password after a character that usually ends a value, unless the rest is another name and its value. */
+/**
+ * Matches the rest of a password after a character that usually ends a value. Does not match if another name and value follow.
+ */
 const REST_OF_PASSWORD = /[&|;<>][^\s"'`\\=]{0,40}?(?=[.,!?)]{0,3}(?:[\s"'`\\]|$))/y
 const UNQUOTED = /[^\s"'`\\,;&|<>(){}[\]]{1,256}/y
 const UNQUOTED_ENVIRONMENT = /[^\s"'`\\]{1,256}/y
@@ -161,7 +163,7 @@ function valueSpan(
 ): { start: number; end: number; quoted: boolean } | undefined {
   let at = from
   while (at < from + 8 && (text[at] === " " || text[at] === "\t")) at++
-  // `**Password:** …`
+  // Skip the asterisks after a bold name in Markdown: `**Password:** …`
   if (text[at] === "*" && text[at + 1] === "*" && text[at + 2] === " ") at += 3
   if (/[bBrRfFuU@$]/.test(text[at] ?? "") && /["']/.test(text[at + 1] ?? "")) at++
   let quote = at
@@ -179,7 +181,7 @@ function valueSpan(
   }
   NESTED_NAME.lastIndex = at
   const nested = NESTED_NAME.exec(text)
-  if (nested && SECRET_WORD.test(nested[0])) return undefined // the nested name has its own value
+  if (nested && SECRET_WORD.test(nested[0])) return undefined // the nested name has its own value, which is found separately
   const pattern = isEnvironmentValue ? UNQUOTED_ENVIRONMENT : UNQUOTED
   pattern.lastIndex = at
   const match = pattern.exec(text)
@@ -187,9 +189,11 @@ function valueSpan(
   return { start: at, end: at + match[0].replace(/[.:!?)…]+$/, "").length, quoted: false }
 }
 
-/** The end of a quoted value, or -1 if the quotes are not closed on the same line. */
+/** Returns the end of a quoted value, or -1 if the quotation is not closed on the same line. */
 function quotedEnd(text: string, start: number, mark: string): number {
-  let end = text.slice(start, start + MAX_VALUE + 1).search(mark === '"' ? /["\n]/ : mark === "'" ? /['\n]/ : /[`\n]/)
+  let end = text
+    .slice(start, start + MAX_VALUE_LENGTH + 1)
+    .search(mark === '"' ? /["\n]/ : mark === "'" ? /['\n]/ : /[`\n]/)
   if (end === -1) return -1
   end += start
   if (text[end] === "\n") return -1
@@ -198,8 +202,8 @@ function quotedEnd(text: string, start: number, mark: string): number {
 }
 
 /**
- * Finds a value after a space: of a flag, a line of .netrc, a scheme of the Authorization header, or a sentence that states a
- * password.
+ * Finds a value that follows a space: after a flag, in a .netrc line, after a scheme of the Authorization header, or in a
+ * sentence that states a password.
  */
 function findSpacedValue(
   text: string,
@@ -215,7 +219,7 @@ function findSpacedValue(
   return judgeValue(text, value, kind, !isInProse)
 }
 
-/** The name in "the API key is". In prose, a name consists of separate words. */
+/** Returns the name of a secret in prose, such as "API key" in "the API key is". In prose, a name consists of separate words. */
 function nameInProse(text: string, { name, start }: Name): string {
   const precedingWord = /(\w{1,20})[ -]$/.exec(text.slice(Math.max(0, start - 24), start))
   return precedingWord ? `${precedingWord[1]}_${name}` : name
@@ -252,8 +256,9 @@ function isAuthSecret(value: string): boolean {
 
 const AUTH_VALUE =
   /[ \t]{0,4}\\{0,8}["'`]?(?:(?:basic|bearer|token|bot|key|apikey|api-key|ssws)[ \t]{1,3})?([A-Za-z0-9._~+/=:-]{8,1024})/iy
-/** `auth=("user", "password")`, and the response of digest authentication. */
+/** Matches the pair in `auth=("user", "password")`. */
 const AUTH_PAIR = /[ \t]{0,4}\(\s{0,8}["'][^"'\n\\]{1,80}["'],\s{0,8}["']([^"'\s\\]{6,256})(?=["']\s{0,4}\))/iy
+/** Matches the response in a header of digest authentication. */
 const DIGEST_RESPONSE = /[ \t]{0,4}\\{0,8}["'`]?Digest [^\n]{0,600}?\bresponse=\\{0,8}"?([0-9a-f]{32,64})/iy
 
 function authSpan(text: string, at: number): Span | undefined {
@@ -284,7 +289,7 @@ function findCookies(text: string, at: number, spans: Span[]): number {
   return end
 }
 
-/** Finds the values of a Cookie or Set-Cookie header that identify somebody. */
+/** Finds the values in a Cookie or Set-Cookie header that identify a user or a session. */
 function cookieSpans(text: string, from: number, to: number): Span[] {
   const spans: Span[] = []
   const COOKIE_PAIR = /([\w.~!#$%&*+^|-]{1,80})=([^\s;,"'\\]{8,4096})/g

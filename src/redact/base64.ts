@@ -5,7 +5,7 @@ import { Buffer } from "node:buffer"
 
 export type Base64Form = {
   form: string
-  /** The number of bytes of the first group of three that precede the mark. */
+  /** The number of bytes before the mark in its first group of three bytes. */
   before: 0 | 1 | 2
 }
 
@@ -37,7 +37,7 @@ export function base64Forms(mark: string): Base64Form[] {
 
 const BASE64_RUN = /[A-Za-z0-9+/_-]{1,4096}/y
 
-/** Decodes the base64 that contains a form. It begins with the form's group of four characters and ends with the run. */
+/** Decodes the base64 around a form, from the form's group of four characters to the end of the run. */
 export function decodeAt(text: string, at: number, before: 0 | 1 | 2): { start: number; end: number; plain: string } {
   const start = at - Math.ceil((before * 8) / 6)
   BASE64_RUN.lastIndex = at

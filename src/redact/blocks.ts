@@ -40,7 +40,7 @@ function isCode(text: string, tag: RegExpExecArray): boolean {
 
 const KEY_BEGIN = /-----BEGIN ((?:[A-Z0-9]{2,12} ){0,3}?)PRIVATE KEY(?: BLOCK)?-----/g
 const KEY_END = /-----END (?:[A-Z0-9]{2,12} ){0,3}?PRIVATE KEY(?: BLOCK)?-----/g
-/** The most characters between the first and the last line of a key. A PGP key ring can be large. */
+/** The maximum number of characters between the first and the last line of a key. A PGP key ring can be large. */
 const MAX_KEY_LENGTH = 200_000
 const ONE_BASE64_LINE = /[A-Za-z0-9+/]{32}/
 /** Matches the lines of a key, also inside JSON (`\n`), a diff (`+`), numbered lines and a quoted mail. */
@@ -49,49 +49,53 @@ const KEY_BODY = /(?:[A-Za-z0-9+/=\s\\"',:>|→│.-]){0,20000}/y
 function findPemKeys(text: string, spans: Span[]): void {
   KEY_BEGIN.lastIndex = 0
   KEY_END.lastIndex = 0
-  let end = KEY_END.exec(text)
+  let endMatch = KEY_END.exec(text)
   let previousEnd = 0
-  for (let begin = KEY_BEGIN.exec(text); begin; begin = KEY_BEGIN.exec(text)) {
-    const body = KEY_BEGIN.lastIndex
-    while (end && end.index < body) {
-      findKeyEnding(text, previousEnd, end, spans)
+  for (let beginMatch = KEY_BEGIN.exec(text); beginMatch; beginMatch = KEY_BEGIN.exec(text)) {
+    const bodyStart = KEY_BEGIN.lastIndex
+    while (endMatch && endMatch.index < bodyStart) {
+      findKeyEnding(text, previousEnd, endMatch, spans)
       previousEnd = KEY_END.lastIndex
-      end = KEY_END.exec(text)
+      endMatch = KEY_END.exec(text)
     }
-    if (end && end.index - body < MAX_KEY_LENGTH && ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, end.index)))) {
-      spans.push({ start: begin.index, end: KEY_END.lastIndex, rule: PRIVATE_KEY_RULE })
+    if (
+      endMatch &&
+      endMatch.index - bodyStart < MAX_KEY_LENGTH &&
+      ONE_BASE64_LINE.test(withoutBreaks(text.slice(bodyStart, endMatch.index)))
+    ) {
+      spans.push({ start: beginMatch.index, end: KEY_END.lastIndex, rule: PRIVATE_KEY_RULE })
       KEY_BEGIN.lastIndex = previousEnd = KEY_END.lastIndex
-      end = KEY_END.exec(text)
-    } else if (!end) {
-      KEY_BODY.lastIndex = body
+      endMatch = KEY_END.exec(text)
+    } else if (!endMatch) {
+      KEY_BODY.lastIndex = bodyStart
       KEY_BODY.test(text)
-      const lines = keyLinesEnd(text, body)
-      const stop = lines > body ? lines : Math.max(KEY_BODY.lastIndex, body)
-      if (ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, stop)))) {
-        spans.push({ start: begin.index, end: stop, rule: PRIVATE_KEY_RULE })
+      const linesEnd = keyLinesEnd(text, bodyStart)
+      const stop = linesEnd > bodyStart ? linesEnd : Math.max(KEY_BODY.lastIndex, bodyStart)
+      if (ONE_BASE64_LINE.test(withoutBreaks(text.slice(bodyStart, stop)))) {
+        spans.push({ start: beginMatch.index, end: stop, rule: PRIVATE_KEY_RULE })
       }
       KEY_BEGIN.lastIndex = previousEnd = stop
     }
   }
-  while (end) {
-    findKeyEnding(text, previousEnd, end, spans)
+  while (endMatch) {
+    findKeyEnding(text, previousEnd, endMatch, spans)
     previousEnd = KEY_END.lastIndex
-    end = KEY_END.exec(text)
+    endMatch = KEY_END.exec(text)
   }
 }
 
 const LINE_BREAK = /\r?\n|(?:\\{1,8}r)?\\{1,8}n/g
-/** The least length of a full line of a key. The last line can be shorter. */
+/** The minimum length of a full line of a key. The last line can be shorter. */
 const MIN_LINE_LENGTH = 40
-/** The most characters of a line, including the text before the base64. */
+/** The maximum length of a line, including the text before the base64. */
 const MAX_LINE_LENGTH = 512
 const MAX_LINES = 4_000
 
 type Base64Range = { start: number; end: number }
 
 /**
- * Finds the end of a key whose beginning was cut off, as `tail` shows it. Each line ends in base64, after any prefix: a number, a
- * log's time, a mail's quote, or, in the first line, other text.
+ * Finds the end of a key whose beginning was cut off, as `tail` shows it. Each line ends in base64. Any prefix may precede it: a
+ * number, a log's time, an email's quotation mark or, in the first line, other text.
  */
 function findKeyEnding(text: string, from: number, end: RegExpExecArray, spans: Span[]): void {
   const minStart = Math.max(from, end.index - 20_000)
@@ -103,19 +107,19 @@ function findKeyEnding(text: string, from: number, end: RegExpExecArray, spans: 
     lineStart = lineBreak.index + lineBreak[0].length
   }
   const lastLine = base64AtEnd(textBefore, lineStart, textBefore.length)
-  // The text before the key's last line is a log's prefix, or the end of a key without line breaks.
+  // The text directly before the END marker is a log's prefix, or the end of a key without line breaks.
   if (lastLine.end - lastLine.start >= MIN_LINE_LENGTH) lineEnds.push(lastLine)
   const fromLastLine = lineEnds.reverse()
-  let lines = 0
-  // Only the last line of base64 can be short.
+  let lineCount = 0
+  // Only the last line of a key can be short.
   while (
-    lines < fromLastLine.length &&
-    fromLastLine[lines]!.end - fromLastLine[lines]!.start >= (lines === 0 ? 1 : MIN_LINE_LENGTH)
+    lineCount < fromLastLine.length &&
+    fromLastLine[lineCount]!.end - fromLastLine[lineCount]!.start >= (lineCount === 0 ? 1 : MIN_LINE_LENGTH)
   )
-    lines++
-  const first = fromLastLine[lines - 1]
-  if (!first || first.end - first.start < MIN_LINE_LENGTH) return
-  spans.push({ start: minStart + first.start, end: end.index + end[0].length, rule: PRIVATE_KEY_RULE })
+    lineCount++
+  const firstRange = fromLastLine[lineCount - 1]
+  if (!firstRange || firstRange.end - firstRange.start < MIN_LINE_LENGTH) return
+  spans.push({ start: minStart + firstRange.start, end: end.index + end[0].length, rule: PRIVATE_KEY_RULE })
 }
 
 /** Returns the end of a key whose lines continue here, or `from` if none do. Each line of a key ends in base64. */
@@ -123,18 +127,18 @@ export function keyLinesEnd(text: string, from: number): number {
   let end = from
   let prefix = -1
   let at = from
-  for (let lines = 0; lines < MAX_LINES; lines++) {
+  for (let lineIndex = 0; lineIndex < MAX_LINES; lineIndex++) {
     const line = text.slice(at, at + MAX_LINE_LENGTH)
     LINE_BREAK.lastIndex = 0
     const lineBreak = LINE_BREAK.exec(line)
     const stop = lineBreak?.index ?? line.length
-    const word = base64AtEnd(line, 0, stop)
-    const size = word.end - word.start
+    const base64 = base64AtEnd(line, 0, stop)
+    const size = base64.end - base64.start
     if (size >= MIN_LINE_LENGTH) {
-      end = at + word.end
-      prefix = word.start
+      end = at + base64.end
+      prefix = base64.start
     } else if (prefix === -1) {
-      if (lines > 8 || !KEY_HEADER.test(line.slice(0, stop))) return end
+      if (lineIndex > 8 || !KEY_HEADER.test(line.slice(0, stop))) return end
     } else {
       const last = /^[A-Za-z0-9+/]*={0,2}/.exec(line.slice(prefix, stop))?.[0] ?? ""
       return LAST_LINE.test(last) ? at + prefix + last.length : end

@@ -4,7 +4,10 @@ import { isPlaceholder, looksRandom } from "./values.ts"
 // Finds passwords that commands accept as short flags or from a pipe: `curl -u user:password`, `mysql -pPassword`, `sshpass -p
 // password`, `echo password | sudo -S`.
 
-/** Commands that accept a password as a flag. `flag` matches from the space before the flag to the end of the password. */
+/**
+ * Commands that accept a password as a flag or, if `cookie` is set, a cookie. `flag` matches from the space before the flag to
+ * the end of the password.
+ */
 const PASSWORD_FLAGS: { command: string; flag: RegExp; cookie?: true }[] = [
   passwordFlag("curl", "(?:-u|--user|-U|--proxy-user)[ =]?", "[^\\s:\"'\\\\]{1,100}:", 3),
   { ...passwordFlag("curl", "-b ?", "[\\w.-]{3,30}=", 16), cookie: true },
@@ -31,7 +34,10 @@ const COMMAND = new RegExp(
   `(?<![\\w.-])(?:${[...new Set(PASSWORD_FLAGS.map(({ command }) => command))].join("|")}) `,
   "i",
 )
-const FLAG_PATTERNS = PASSWORD_FLAGS.map((one) => ({ ...one, command: new RegExp(`^${one.command} $`, "i") }))
+const FLAG_PATTERNS = PASSWORD_FLAGS.map((rule) => ({
+  ...rule,
+  command: new RegExp(`^${rule.command} $`, "i"),
+}))
 
 /** The maximum distance between the beginning of a command and its flag. */
 const MAX_COMMAND_LENGTH = 160
@@ -58,7 +64,7 @@ export function findCommands(text: string, flags: readonly number[], spans: Span
   }
 }
 
-/** Matches if a value follows, and not another flag. */
+/** Matches if a value follows, but not if another flag follows. */
 const VALUE_FOLLOWS = /^\S\S|^\S \\{0,8}["']?[^\s-]/
 
 /** The earliest position at which the command around `at` can begin. */

@@ -7,7 +7,10 @@ import { looksRandom } from "./values.ts"
 const CUT_TRACE =
   /["'`]?(?:\s{0,3}(?:\.{3}|…)|\\n\.{3}|\s{0,3}[[(<]{1,2}(?:\+?\d[\d,.]* ?k?b?|[^\])>\n]{0,30}?)\s?(?:truncated|omitted|clipped|trimmed|cut|more|remaining|characters|chars|bytes|lines))/iy
 
-/** Whether a text was cut at this position. An ellipsis may also be just before it, read as part of the preceding text. */
+/**
+ * Whether a text was cut at this position. An ellipsis may also be just before the position, if it was read as part of the
+ * preceding text.
+ */
 export function isCutAt(text: string, at: number): boolean {
   if (text.charCodeAt(at - 1) === DOT && text.startsWith("...", at - 3)) return true
   // This function is called often, so a quick check comes first.
@@ -40,7 +43,7 @@ export function isScreenWrap(text: string, newline: number): boolean {
   const previousHasSameWidth = previousNewline > 0 && previousNewline - lineStart(text, previousNewline) === width
   const nextHasSameWidth = () => text.indexOf("\n", newline + 1) === newline + 1 + width
   if (!previousHasSameWidth && !nextHasSameWidth()) return false
-  // Lists also have lines of equal width, so the text must look random.
+  // The text must also look random, because lists have lines of equal width too.
   return looksRandom(text.slice(newline - 20, newline) + text.slice(newline + 1, newline + 21), 24)
 }
 

@@ -3,14 +3,14 @@ import type { SecretKind } from "./secret-names.ts"
 // The forms in which a name and its value are written without a colon or an equals sign. Every repetition is bounded, so the cost
 // of a form does not depend on the text.
 
-/** A quotation mark. In a string, it may be escaped. */
+/** Matches a quotation mark, which may be escaped if the text is inside a string. */
 const QUOTE_MARK = "\\\\{0,8}[\"'`]"
-/** White space. In a string, it may be written as an escape. */
+/** Matches white space, which may be written as an escape if the text is inside a string. */
 const BLANK = "(?:\\s|\\\\{1,8}[nrt])"
 const QUOTED = `${QUOTE_MARK}([^"'\`\\s\\\\<>]{6,256})${QUOTE_MARK}`
 const UNQUOTED = "([^\\s\"'`|<>\\\\,;]{6,256})"
 const ELEMENT = "([^<>\\s]{6,256})"
-/** Another field between the name and the value. */
+/** Matches another field between the name and the value. */
 const FIELD = `(?:${QUOTE_MARK})?[\\w-]{1,30}(?:${QUOTE_MARK})?[ \\t]{0,3}[:=][ \\t]{0,3}(?:${QUOTE_MARK})?[\\w./-]{0,40}(?:${QUOTE_MARK})?${BLANK}{0,40}(?:,${BLANK}{0,40})?`
 
 export type ValueForm = {
@@ -20,7 +20,7 @@ export type ValueForm = {
   name?: RegExp
   /** Matches the text after the name; one of its groups is the value. */
   after: RegExp
-  /** True if the value in this position can only be a secret. */
+  /** True if a value in this position can only be a secret. */
   isCertain?: true
   /** The kind of the value if the name does not determine it. */
   kind?: SecretKind

@@ -10,7 +10,7 @@ export type Hints = {
   mayContainPrivateText: boolean
   /** True if there may be a URL. */
   mayContainUrl: boolean
-  /** The positions of flags that may have a password, including the preceding space, or of commands that read one. */
+  /** The positions of the spaces before flags that may contain a password, and of commands that read a password. */
   flags: readonly number[]
   hasAmpersand: boolean
   hasPercentSign: boolean
@@ -73,7 +73,7 @@ const ESCAPE = 10
 /** The first of the meanings that stand for names. A meaning minus `NAME` is the index of its names in `nameStarts`. */
 const NAME = 11
 
-/** Maps the codes of three characters to the meaning of what they may begin. */
+/** Maps the codes of three characters to the meaning of the text that they may begin. */
 const MEANINGS = new Uint8Array(1 << 15)
 const nameStarts: string[][] = []
 for (const start of NAME_STARTS.split("|")) {
@@ -82,7 +82,7 @@ for (const start of NAME_STARTS.split("|")) {
   nameStarts[MEANINGS[code]! - NAME]!.push(start)
 }
 MEANINGS[code3(" / ")] = SPACED_SLASH
-for (const block of ["vat", "vpn"]) MEANINGS[code3(block)] = PRIVATE
+for (const beginning of ["vat", "vpn"]) MEANINGS[code3(beginning)] = PRIVATE
 MEANINGS[code3("://")] = ADDRESS
 for (let third = 0; third < 32; third++) MEANINGS[(COLON << 10) | (BACKSLASH << 5) | third] = ADDRESS
 for (const flag of [" -u", " -p", " -a", " -w"]) MEANINGS[code3(flag)] = SHORT_FLAG
@@ -105,7 +105,7 @@ const KEY_TYPE_BIT = 2048
 const PORT_BIT = 4096
 const ESCAPE_BIT = 8192
 
-/** Shared results for texts without names, which most texts are. */
+/** Shared results for texts without names, slashes or flags. Most texts have none. */
 const HINTS_WITHOUT_POSITIONS = Array.from({ length: 1 << 9 }, (_, bits) =>
   toHints(bits << 5, NO_POSITIONS, NO_POSITIONS, NO_POSITIONS),
 )
@@ -162,7 +162,7 @@ export function hintsOf(text: string): Hints {
     : toHints(bits, names, slashes, flags)
 }
 
-/** Whether one of the words continues at `from`. Their first three letters were already found before it. */
+/** Whether one of the words continues at `from`. The caller has already found the first three letters before that position. */
 function isNameStart(text: string, from: number, words: string[]): boolean {
   for (const word of words) {
     let i = 3
@@ -201,7 +201,7 @@ function isLetterEscape(text: string, at: number): boolean {
   return text.startsWith("00", at) && "4567".includes(text[at + 2] ?? " ")
 }
 
-/** Whether this is `--user` or `--proxy-user`. */
+/** Whether the flag at this position is `--user` or `--proxy-user`. */
 function isUserFlag(text: string, at: number): boolean {
   return text.startsWith("user", at) || text.startsWith("proxy-user", at)
 }

@@ -2,22 +2,25 @@ import { Buffer } from "node:buffer"
 import type { RereadBudget, Span } from "./rules.ts"
 import { isGenerated, isPassword, isPlaceholder } from "./values.ts"
 
-// Finds secrets in documents that declare their type: every value of a Kubernetes `kind: Secret`, and some fields of a JSON Web
+// Finds secrets in documents that declare their type: the values of a Kubernetes `kind: Secret`, and some fields of a JSON Web
 // Key.
 
 const KIND_FIELD = /kind\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?$/
-const MAX_MANIFEST = 4_000
+const MAX_MANIFEST_CHARS = 4_000
 const DOCUMENT_END = /(?:\n|\\n)---|(?:\n|\\n)kind:/
 const DATA_FIELD = /(?:^|[\n,{ "'`]|\\n|\\["'`])(data|stringData)\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}(\{|\r?\n|\\n)/g
 const DATA_ENTRY =
   /(?:[ \t]{1,20}|[ \t]{0,20}\\{0,8}["'`])[\w.-]{1,80}\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?([^\s"'`\\,{}]{1,4096})?\\{0,8}["'`]?,?[ \t]{0,8}(?:\r?\n|\\n|(?=["'`\\]|\}|$))/y
 
-/** Finds the values of the Kubernetes secret whose `kind` is declared here. Returns false if this is not such a document. */
+/**
+ * Finds the values of the Kubernetes secret whose `kind` is declared here. Returns false if no `kind` field ends at this
+ * position.
+ */
 export function findManifest(text: string, at: number, rereads: RereadBudget, spans: Span[]): boolean {
   if (rereads.left <= 0 || !KIND_FIELD.test(text.slice(Math.max(0, at - 24), at))) return false
-  const following = text.slice(at, at + MAX_MANIFEST)
+  const following = text.slice(at, at + MAX_MANIFEST_CHARS)
   const end = at + (DOCUMENT_END.exec(following)?.index ?? following.length)
-  const preceding = text.slice(Math.max(0, at - MAX_MANIFEST), at)
+  const preceding = text.slice(Math.max(0, at - MAX_MANIFEST_CHARS), at)
   const start = at - preceding.length + Math.max(preceding.lastIndexOf("\n---"), 0)
   const document = text.slice(start, end)
   rereads.left -= document.length
@@ -33,7 +36,7 @@ export function findManifest(text: string, at: number, rereads: RereadBudget, sp
   return true
 }
 
-/** Matches readable text. A value that is not readable is a key in binary form. */
+/** Matches readable text. A value that does not match is a key in binary form. */
 const READABLE = /^[\t\n\r -~]*$/
 
 function isSecretEntry(value: string, isBase64: boolean): boolean {
@@ -44,20 +47,20 @@ function isSecretEntry(value: string, isBase64: boolean): boolean {
 }
 
 const KEY_TYPE = /\\{0,8}["']kty\\{0,8}["']/g
-const MAX_JWK = 4_000
+const MAX_JWK_CHARS = 4_000
 const SECRET_FIELD =
   /["'](?:d|p|q|dp|dq|qi|k)\\{0,8}["'][ \t\r\n]{0,8}:[ \t\r\n]{0,8}\\{0,8}["']([A-Za-z0-9_-]{16,1400})(?=\\{0,8}["'])/g
 /** The private fields of a JSON Web Key. */
 export const JWK_FIELDS: ReadonlySet<string> = new Set(["d", "p", "q", "dp", "dq", "qi", "k"])
 
-/** Finds the private fields of JSON Web Keys. Such a key is one flat object. */
+/** Finds the private fields of JSON Web Keys, each of which is one flat object. */
 export function findJwks(text: string, spans: Span[]): void {
   let previousEnd = 0
   for (const type of text.matchAll(KEY_TYPE)) {
     if (type.index < previousEnd) continue
-    const from = Math.max(previousEnd, type.index - MAX_JWK)
+    const from = Math.max(previousEnd, type.index - MAX_JWK_CHARS)
     const start = Math.max(from, text.slice(from, type.index).lastIndexOf("{") + from)
-    const following = text.slice(type.index, type.index + MAX_JWK)
+    const following = text.slice(type.index, type.index + MAX_JWK_CHARS)
     const closingBrace = following.indexOf("}")
     previousEnd = type.index + (closingBrace === -1 ? following.length : closingBrace)
     const key = text.slice(start, previousEnd)

@@ -1,4 +1,4 @@
-/** The least length of a secret that is recognised by its form alone. */
+/** The minimum length of a secret that is recognised by its form alone. */
 const MIN_LENGTH = 16
 const LONG_RUN = /[A-Za-z0-9_.~+-]{16}|[=:@]/
 

@@ -4,6 +4,7 @@ import { findBlocks } from "./blocks.ts"
 import { findCommands } from "./commands.ts"
 import { type Hints, hintsOf } from "./hints.ts"
 import { findJwks, JWK_FIELDS } from "./manifests.ts"
+import { mayContainSecret } from "./may-contain-secret.ts"
 import {
   EDGE_RULES,
   PRIVATE_KEY_RULE,
@@ -28,17 +29,17 @@ export function redactText(text: string, key?: string): string {
 }
 
 /**
- * Redacts every string in a record, and every object key that is a secret itself, in place. The caller must limit the depth of
- * the record. Never throws.
+ * Redacts every string in a record, and every object key that is a secret itself. Changes the record in place, but returns a new
+ * object if a key of the record was a secret. The caller must limit the depth of the record. Never throws.
  */
 export function redactRecord(record: RawRecord): { record: RawRecord; redactions: Record<string, number> } {
   const redactions: Record<string, number> = {}
   return { record: redactObject(record, redactions) as RawRecord, redactions }
 }
 
-/** Shorter texts contain no secret. Many strings of a record are shorter: types, names, ids. */
+/** The minimum length of a text that can contain a secret. Many strings of a record are shorter: types, names, ids. */
 const MIN_TEXT_LENGTH = 6
-/** The most passes. One is enough except for deliberately awkward texts, and every pass leaves less to redact. */
+/** The maximum number of passes. One is enough except for deliberately awkward texts, and every pass leaves less to redact. */
 const MAX_PASSES = 8
 
 function redact(text: string, key: string | undefined, redactions: Record<string, number> | undefined): string {
@@ -52,7 +53,10 @@ function redact(text: string, key: string | undefined, redactions: Record<string
   return result
 }
 
-/** Returns spans in order, without overlaps. Includes secrets that are visible only without colours and invisible characters. */
+/**
+ * Returns spans in order, without overlaps. Also searches the text without colours and invisible characters, with Latin letters
+ * in place of look-alikes, and with escapes decoded.
+ */
 function findSpans(text: string, key: string | undefined): Span[] {
   if (isPlain(text)) {
     const field = fieldSpan(text, key)
@@ -106,7 +110,10 @@ function runScanners(text: string, key: string | undefined, spans: Span[]): { hi
   return { hints, wraps }
 }
 
-/** Whether a text is an id, a time or a word, like most strings of a record. Only the field's name can make it a secret. */
+/**
+ * Whether a text is an id, a time or a word, like most strings of a record. Such a text is a secret only if its field's name says
+ * so.
+ */
 function isPlain(text: string): boolean {
   if (text.length < 20) return PLAIN_WORD.test(text)
   if (text.length === 24) return text[10] === "T" && PLAIN_TIME.test(text)
@@ -162,11 +169,11 @@ function joinSpans(spans: Span[]): Span[] {
   const joined: (Span & { rank: number })[] = []
   for (const span of sorted) {
     const rank = rankOf(span)
-    const last = joined[joined.length - 1]
-    if (!last || span.start >= last.end) joined.push({ ...span, rank })
+    const lastSpan = joined[joined.length - 1]
+    if (!lastSpan || span.start >= lastSpan.end) joined.push({ ...span, rank })
     else {
-      if (rank < last.rank) Object.assign(last, { rule: span.rule, rank })
-      last.end = Math.max(last.end, span.end)
+      if (rank < lastSpan.rank) Object.assign(lastSpan, { rule: span.rule, rank })
+      lastSpan.end = Math.max(lastSpan.end, span.end)
     }
   }
   return joined
@@ -242,11 +249,11 @@ function redactObject(object: RawRecord, redactions: Record<string, number>): Ra
   return hasSecretKey ? withCleanKeys(object, redactions) : object
 }
 
-/** The least length of an object key that may be a secret. Shorter keys are field names. */
+/** The minimum length of an object key that may be a secret. Shorter keys are field names. */
 const MIN_KEY_LENGTH = 16
 /** Matches typical field names. */
 const PLAIN_KEY = /^[A-Za-z_]{1,36}$/
-/** The field name under which object keys are judged: like an id, because many objects use ids as keys. */
+/** The field name that is assumed for object keys. They are judged like ids, because many objects use ids as keys. */
 const OBJECT_KEY_FIELD = "id"
 
 /**
@@ -275,4 +282,12 @@ function withCleanKeys(object: RawRecord, redactions: Record<string, number>): R
 /** Sets a field. In JSON, `__proto__` is an ordinary key. */
 function setField(object: RawRecord, key: string, value: unknown): void {
   Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
+}
+
+/**
+ * Redacts the name of a file, a branch or a symbol, so that it can be stored and shown. The same name always yields the same
+ * text, so a lookup can redact the requested name and compare the results.
+ */
+export function redactName(name: string): string {
+  return mayContainSecret(name) ? redactText(name) : name
 }

@@ -2,8 +2,8 @@
 export type Span = { start: number; end: number; rule: string }
 
 /**
- * How many characters may still be read a second time. Without a limit, a malicious text could have the same rows read again and
- * again.
+ * The number of characters that may still be read a second time. Without this limit, a malicious text could make dex read the
+ * same rows again and again.
  */
 export type RereadBudget = { left: number }
 
@@ -21,7 +21,7 @@ export type TokenRule = {
   boundary?: true
   /** True if the key alone proves little, so that the text after it must also look random. */
   random?: true
-  /** True if the key counts only inside base64, because other scanners find its plain form. */
+  /** True if the key counts only in base64, because other scanners find the plain form. */
   encodedOnly?: true
 }
 

@@ -15,7 +15,7 @@ export function secretKind(name: string): SecretKind | undefined {
   while (index > 0 && TRAILING_WORDS.has(words[index]!.replace(/\d+$/, "")) && !isSecretWord(words, index)) index--
   const word = words[index]?.replace(/\d+$/, "")
   if (word === undefined || words.some((w) => NOT_SECRET.has(w))) return undefined
-  if (words.some((w) => WORDS_OF_TOKEN_COUNTS.has(w)) && !isSecretOf(words, index)) return undefined
+  if (words.some((w) => WORDS_OF_TOKEN_COUNTS.has(w)) && !isSecretPhrase(words, index)) return undefined
   if (PASSWORD.test(word)) return "password"
   if (word === "authorization") return "auth"
   if (word === "auth") return words.length <= 2 ? "auth" : undefined
@@ -48,7 +48,10 @@ const TRAILING_WORDS = new Set(
     " ",
   ),
 )
-/** Words with which `token` means a position in a list or a piece of text. `CURSOR_API_KEY` is still a secret. */
+/**
+ * Words that show that `token` means a position in a list or a piece of text. They do not affect other words: `CURSOR_API_KEY` is
+ * still a secret.
+ */
 const WORDS_OF_TOKEN_COUNTS = new Set(
   "page next previous continuation cursor cancel cancellation pagination stop eos bos pad unk mask special design tokenizer input output prompt completion".split(
     " ",
@@ -60,8 +63,11 @@ const NOT_SECRET = new Set(
   ),
 )
 
-/** Whether two words alone name a secret, whatever other words the name contains: `api key`, `auth token`, `client secret`. */
-function isSecretOf(words: string[], at: number): boolean {
+/**
+ * Whether the word and the one before it name a secret, whatever other words the name contains: `api key`, `auth token`, `client
+ * secret`.
+ */
+function isSecretPhrase(words: string[], at: number): boolean {
   const word = words[at]!
   if (at === 0) return /^(?:api|auth|access|secret|private)(?:key|token)$/.test(word)
   if (word === "secret" || PASSWORD.test(word)) return true

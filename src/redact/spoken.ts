@@ -7,7 +7,7 @@ import { isPassword } from "./values.ts"
 export const LATIN_WORDS = "kennwort|contrase(?:\u00f1|n)as?|\\bmdp\\b|\\bclave\\b|\\bsenha\\b"
 const LATIN_NAME = new RegExp(`^(?:${LATIN_WORDS})`, "i")
 
-/** Finds the password after a name in one of these languages. */
+/** Finds the password after its name in one of the languages of `LATIN_WORDS`. */
 export function findLatinPassword(text: string, hit: RegExpExecArray): Span | undefined {
   return LATIN_NAME.test(hit[0]) || isMotDePasse(text, hit) ? passwordAt(text, hit.index + hit[0].length) : undefined
 }
@@ -20,7 +20,7 @@ function isMotDePasse(text: string, hit: RegExpExecArray): boolean {
 const NON_LATIN_NAME =
   /(?:парол[ья](?:[^\S\n][а-яё]{1,12}){0,3}(?=[^\S\n]{0,3}[:：=—–-])|пароль|пароля|密码|密碼|口令|パスワード|パスフレーズ|暗証番号|비밀번호|암호)[^\S\n]{0,3}(?:[:：=＝]|是|为|為|は|이|는|это|[-–—](?=\s))?/gi
 
-/** Finds the passwords after these names. Call it only for texts with characters of other scripts. */
+/** Finds the passwords after non-Latin names. Call this only for texts with characters of other scripts. */
 export function findWidePasswords(text: string, spans: Span[]): void {
   NON_LATIN_NAME.lastIndex = 0
   for (let hit = NON_LATIN_NAME.exec(text); hit; hit = NON_LATIN_NAME.exec(text)) {
@@ -65,7 +65,7 @@ const SEED_NAME = new RegExp(`^(?:${SEED_WORDS})`, "i")
 const SEED_PHRASE =
   /[\s"'`[\\n]{0,8}((?:(?:\d{1,2}[.):]?[ ]?)?[a-z]{3,8}(?:["']?,? {1,3}|["']?,?\s{0,2}\n\s{0,4})["']?){11,23}(?:\d{1,2}[.):]?[ ]?)?[a-z]{3,8})(?![a-z])/y
 
-/** Finds the seed phrase of a wallet. */
+/** Finds a wallet's seed phrase after its name. */
 export function findSeedPhrase(text: string, hit: RegExpExecArray): Span | undefined {
   if (!SEED_NAME.test(hit[0])) return undefined
   SEED_PHRASE.lastIndex = hit.index + hit[0].length

@@ -8,20 +8,20 @@ import { hasManyCharacters, looksRandom } from "./values.ts"
 // Finds tokens that name their issuer. Each contains a long run of characters of one alphabet, and such runs are rare. So the
 // text is first probed at every 20th character, and only runs are searched for the issuers' marks.
 
-/** The least length of a run. Base64 and paths are runs too. Slashes and plus signs divide a run into pieces. */
-const MIN_RUN = 20
-const MIN_PIECE = 20
+/** The minimum length of a run. Base64 and paths are runs too. Slashes and plus signs divide a run into pieces. */
+const MIN_RUN_LENGTH = 20
+const MIN_PIECE_LENGTH = 20
 
-const PIECE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~"
+const PIECE_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~"
 const isRunCode = new Uint8Array(1 << 16)
-for (const c of `${PIECE}/+`) isRunCode[c.charCodeAt(0)] = 1
+for (const c of `${PIECE_CHARACTERS}/+`) isRunCode[c.charCodeAt(0)] = 1
 /** Maps a character to bits that describe it. 0 ends a piece. */
 const pieceKind = new Uint8Array(1 << 16)
 const OTHER = 1
 const DIGIT = 2
 const LOWER_CASE = 4
 const CAPITAL = 8
-for (const c of PIECE)
+for (const c of PIECE_CHARACTERS)
   pieceKind[c.charCodeAt(0)] = /\d/.test(c) ? DIGIT : /[a-z]/.test(c) ? LOWER_CASE : /[A-Z]/.test(c) ? CAPITAL : OTHER
 
 /** Keys by their first three characters, six bits each. The complete key is compared afterwards. */
@@ -31,7 +31,7 @@ for (const start of keysByStart.keys()) isStart[start] = 1
 
 /**
  * Finds the tokens in a text. With `onlyKnownIssuers`, finds only tokens of known issuers, for texts in which ids are expected.
- * Returns the line breaks inside a run that the edge of a screen may have caused.
+ * Returns the positions of line breaks inside runs that the edge of a screen may have caused.
  */
 export function findTokens(text: string, spans: Span[], onlyKnownIssuers = false): readonly number[] {
   const length = text.length
@@ -40,12 +40,12 @@ export function findTokens(text: string, spans: Span[], onlyKnownIssuers = false
   for (let start = nextRun(text, 0); start !== -1; ) {
     if (text.charCodeAt(start - 1) === NEWLINE) wraps = addWrap(text, start - 1, wraps)
     let end = start
-    let piece = start
+    let pieceStart = start
     let kinds = 0
     /** The beginning of the current sequence of letters and digits. */
-    let word = start
-    /** The length of the longest such sequence in the piece so far. */
-    let longest = 0
+    let wordStart = start
+    /** The length of the longest sequence of letters and digits in the piece so far. */
+    let longestWord = 0
     let runKinds = 0
     let lastThree = 0
     let pieceStop = -1
@@ -53,15 +53,17 @@ export function findTokens(text: string, spans: Span[], onlyKnownIssuers = false
       const code = text.charCodeAt(end)
       const kind = pieceKind[code]!
       if (kind <= OTHER) {
-        if (end - word > longest) longest = end - word
-        word = end + 1
+        if (end - wordStart > longestWord) longestWord = end - wordStart
+        wordStart = end + 1
         if (kind === 0) {
-          if (end - piece >= MIN_PIECE) judgePiece(text, piece, end, onlyKnownIssuers ? 0 : kinds, longest, spans)
-          else if (piece <= start + 1 && kinds > CAPITAL && !onlyKnownIssuers) judgeBase64(text, piece, end, spans)
+          if (end - pieceStart >= MIN_PIECE_LENGTH)
+            judgePiece(text, pieceStart, end, onlyKnownIssuers ? 0 : kinds, longestWord, spans)
+          else if (pieceStart <= start + 1 && kinds > CAPITAL && !onlyKnownIssuers)
+            judgeBase64(text, pieceStart, end, spans)
           if (isRunCode[code] === 0) break
-          piece = end + 1
+          pieceStart = end + 1
           runKinds |= kinds
-          kinds = lastThree = longest = 0
+          kinds = lastThree = longestWord = 0
           continue
         }
       }
@@ -75,11 +77,18 @@ export function findTokens(text: string, spans: Span[], onlyKnownIssuers = false
       if (span.rule !== EXAMPLE_RULE) spans.push(span)
       if (span.rule === AWS_KEY_RULE) searchAwsSecret(text, span.end, spans)
       end = span.end - 1
-      start = piece = word = span.end
-      kinds = runKinds = lastThree = longest = 0
+      start = pieceStart = wordStart = span.end
+      kinds = runKinds = lastThree = longestWord = 0
     }
-    if (end >= length && length - piece >= MIN_PIECE) {
-      judgePiece(text, piece, length, onlyKnownIssuers ? 0 : kinds, Math.max(longest, length - word), spans)
+    if (end >= length && length - pieceStart >= MIN_PIECE_LENGTH) {
+      judgePiece(
+        text,
+        pieceStart,
+        length,
+        onlyKnownIssuers ? 0 : kinds,
+        Math.max(longestWord, length - wordStart),
+        spans,
+      )
     }
     if (((runKinds | kinds) & MIXED_KINDS) === MIXED_KINDS && !onlyKnownIssuers) judgeCut(text, start, end, spans)
     if (text.charCodeAt(end) === NEWLINE) wraps = addWrap(text, end, wraps)
@@ -103,19 +112,19 @@ function addWrap(text: string, newline: number, wraps: number[]): number[] {
 /** Matches a plain word at the beginning of the next line. */
 const PLAIN_WORD = /(?:[A-Z]?[a-z]*|[A-Z]*)[.,:;]?(?![A-Za-z0-9_+/=~-])/y
 
-/** Redacts a run whose mark may have been cut off: it is random and next to a cut. */
+/** Reports a run whose mark may have been cut off, if the run is random and next to a cut. */
 function judgeCut(text: string, from: number, to: number, spans: Span[]): void {
   let start = from
   while (start < to && text[start] === ".") start++
   let end = to
   while (end > start && text[end - 1] === ".") end--
-  if (end - start < MIN_PIECE || end - start > MAX_CUT) return
+  if (end - start < MIN_PIECE_LENGTH || end - start > MAX_CUT_LENGTH) return
   if (!isCutAt(text, to) && !isCutBefore(text, start)) return
-  if (isMixedRandom(text.slice(start, end), MIN_PIECE)) spans.push({ start, end, rule: "token" })
+  if (isMixedRandom(text.slice(start, end), MIN_PIECE_LENGTH)) spans.push({ start, end, rule: "token" })
 }
 
 const MIXED_KINDS = DIGIT | LOWER_CASE | CAPITAL
-const MAX_CUT = 4_096
+const MAX_CUT_LENGTH = 4_096
 
 /** Judges a piece without an issuer's mark. Its shape, or the text before it, may show that it is a token. */
 function judgePiece(text: string, start: number, end: number, kinds: number, longest: number, spans: Span[]): void {
@@ -129,7 +138,7 @@ function judgePiece(text: string, start: number, end: number, kinds: number, lon
 /** The kinds of characters that a token without a known mark must contain. */
 const TOKEN_KINDS = OTHER | DIGIT | LOWER_CASE
 
-/** Judges a run as base64, if its first piece, before a slash or a plus sign, is too short to be judged itself. */
+/** Judges a run as base64 if its first piece, which ends at a slash or a plus sign, is too short to be judged on its own. */
 function judgeBase64(text: string, start: number, end: number, spans: Span[]): void {
   const stop = runEnd(text, end)
   const span = stop - start >= 40 && findUnknownToken(text, start, end, stop)
@@ -143,8 +152,8 @@ function judgeBase64(text: string, start: number, end: number, spans: Span[]): v
 function nextRun(text: string, from: number): number {
   const length = text.length
   let start = from
-  while (start + MIN_RUN <= length) {
-    let probe = start + MIN_RUN - 1
+  while (start + MIN_RUN_LENGTH <= length) {
+    let probe = start + MIN_RUN_LENGTH - 1
     while (probe >= start && isRunCode[text.charCodeAt(probe)] === 1) probe--
     if (probe < start) return start
     start = probe + 1
@@ -152,7 +161,7 @@ function nextRun(text: string, from: number): number {
   return -1
 }
 
-/** The end of a run. Bounded, because this is called once for each piece of a run. */
+/** Returns the end of a run. Reads at most 512 characters, because this is called once for each piece of a run. */
 function runEnd(text: string, from: number): number {
   const stop = Math.min(text.length, from + 512)
   let end = from
@@ -198,7 +207,7 @@ function matchRules(
 
 /** Matches a token whose end was cut off. If its mark alone proves little, there must be a trace of the cut. */
 function matchCut(text: string, at: number, runStop: number, keys: Key[]): Span | undefined {
-  if (runStop - at > MAX_PIECE) return undefined
+  if (runStop - at > MAX_PIECE_LENGTH) return undefined
   let end = runStop
   while (text[end - 1] === ".") end--
   for (const { key, rule, encoded } of keys) {
@@ -223,7 +232,7 @@ function matchEncoded(
   const { start, end, plain } = decodeAt(text, at, before)
   progress.decoded = end
   const stop = matchEnd(rule.token, plain, 0)
-  if (stop === -1 || !looksRandom(plain.slice(0, stop), MIN_RUN, 0.12)) return undefined
+  if (stop === -1 || !looksRandom(plain.slice(0, stop), MIN_RUN_LENGTH, 0.12)) return undefined
   return { start, end: withPadding(text, end), rule: rule.name }
 }
 
@@ -231,7 +240,10 @@ function withPadding(text: string, end: number): number {
   return text[end] !== "=" ? end : text[end + 1] === "=" ? end + 2 : end + 1
 }
 
-/** Stands for an example token, such as `xxxx…` after an issuer's mark. It is neither redacted nor searched again. */
+/**
+ * The rule name for an example token, such as `xxxx…` after an issuer's mark. Such a token is neither redacted nor searched
+ * again.
+ */
 const EXAMPLE_RULE = ""
 
 function isRealToken(rule: TokenRule, key: string, token: string): boolean {
@@ -276,7 +288,7 @@ const FOLD = new RegExp(
 const STRING_END_AND_BREAK = new RegExp(`(?:${QUOTE}[ \\t]{0,4}[+.&]?[ \\t]{0,4})?\\r?\\n`, "y")
 const STRING_START = new RegExp(`[ \\t]{0,40}${QUOTE}`, "y")
 
-/** The position at which a token continues after a break, or -1 if there is no break here. */
+/** Returns the position at which a token continues after a break, or -1 if there is no break here. */
 function foldEnd(text: string, at: number): number {
   const next = matchEnd(STRING_END_AND_BREAK, text, at)
   const line = next === -1 ? 0 : text.lastIndexOf("\n", at - 1) + 1
@@ -293,22 +305,22 @@ function foldEnd(text: string, at: number): number {
 const MIN_COMMON_PREFIX = 6
 
 const MAX_PIECES = 12
-const MAX_PIECE = 400
+const MAX_PIECE_LENGTH = 400
 
-/** Whether a token may continue after a break: its first piece ends in a newline, a quote, or their escapes. */
+/** Whether a token may continue after a break: its first piece is followed by a newline, a quote, or an escape of either. */
 function mayFold(text: string, at: number, runStop: number): boolean {
   const length = runStop - at
-  if (length < 16 || length > MAX_PIECE || !/[\r\n\\"']/.test(text[runStop] ?? "")) return false
+  if (length < 16 || length > MAX_PIECE_LENGTH || !/[\r\n\\"']/.test(text[runStop] ?? "")) return false
   return looksRandom(text.slice(at + 3, runStop), 8, 0.12)
 }
 
-/** Matches a token that a terminal, a mail or a line of code broke, by joining its pieces. */
+/** Matches a token that was broken by a terminal, an email or a line of code, by joining its pieces. */
 function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
   let joined = ""
   const pieces: { from: number; length: number }[] = []
   for (let from = at; pieces.length < 4; ) {
     const end = pieceEnd(text, from)
-    if (end === from || end - from > MAX_PIECE) break
+    if (end === from || end - from > MAX_PIECE_LENGTH) break
     pieces.push({ from, length: end - from })
     joined += text.slice(from, end)
     const next = foldEnd(text, end)
@@ -320,7 +332,7 @@ function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
     if (encoded !== undefined || rule.encodedOnly || rule.back || (rule.boundary && !isBoundary(text, at))) continue
     const stop = matchEnd(rule.token, joined, 0)
     if (stop === -1 || !isRealToken(rule, key, joined.slice(0, stop))) continue
-    if (!looksRandom(joined.slice(0, stop), MIN_PIECE)) continue
+    if (!looksRandom(joined.slice(0, stop), MIN_PIECE_LENGTH)) continue
     let remaining = stop
     for (const piece of pieces) {
       if (remaining <= piece.length) return { start: at, end: piece.from + remaining, rule: rule.name }
@@ -330,7 +342,7 @@ function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
   return undefined
 }
 
-/** The end of a token that matched up to the end of its line and continues in the next ones. */
+/** Returns the end of a token that matched up to the end of its line and continues on the next lines. */
 function foldedEnd(text: string, stop: number): number {
   let end = stop
   for (let piece = 0; piece < MAX_PIECES; piece++) {
@@ -364,7 +376,8 @@ function searchEdge(text: string, start: number, spans: Span[]): void {
   if (isShapeStart[text.charCodeAt(first)] !== 1) return
   for (const rule of RUN_RULES) {
     const end = matchEnd(rule.token, text, first)
-    if (end !== -1 && looksRandom(text.slice(first, end), MIN_PIECE)) spans.push({ start: first, end, rule: rule.name })
+    if (end !== -1 && looksRandom(text.slice(first, end), MIN_PIECE_LENGTH))
+      spans.push({ start: first, end, rule: rule.name })
   }
 }
 

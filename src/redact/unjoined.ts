@@ -9,19 +9,21 @@ import { isGenerated, isPassword } from "./values.ts"
 // Finds secrets whose name and value are not joined by a colon or an equals sign: `name: DB_PASSWORD` above `value: …`,
 // `<password>…</password>`, `.setPassword("…")`, `define('DB_PASSWORD', '…')`, a cell next to its name, `ENV API_TOKEN …`.
 
-/** How many characters before a name are checked. */
+/** The number of characters to check before a name. */
 const MAX_CHARS_BEFORE = 300
-const MAX_NAME = 60
+const MAX_NAME_LENGTH = 60
 
-/** Finds the value of the name that begins at `at`. Returns the end of the value, or 0 if there is none. */
+/**
+ * Finds the secrets that the name at `at` announces. Returns the position before which nothing more needs to be searched, or 0.
+ */
 export function findSeparatedValue(text: string, at: number, spans: Span[], rereads: RereadBudget): number {
   let end = at
-  while (end < at + MAX_NAME && isNameCharacter(text.charCodeAt(end))) end++
+  while (end < at + MAX_NAME_LENGTH && isNameCharacter(text.charCodeAt(end))) end++
   const forms = formsAfter(text.charCodeAt(end))
   if (!forms && end < text.length) return 0
   if (isProse(text, at, end)) return 0
   let start = at
-  while (start > at - MAX_NAME && start > 0 && isNameCharacter(text.charCodeAt(start - 1))) start--
+  while (start > at - MAX_NAME_LENGTH && start > 0 && isNameCharacter(text.charCodeAt(start - 1))) start--
   const name = text.slice(start, end)
   let textBefore: string | undefined
   for (const { after, before: beforePattern, name: namePattern, kind: formKind, isCertain, mustBeStrong } of forms ??
@@ -51,8 +53,8 @@ export function findSeparatedValue(text: string, at: number, spans: Span[], rere
  * Whether the name is only a word in a sentence: a space and a letter follow. Most names are such words, and this check is quick.
  */
 function isProse(text: string, at: number, end: number): boolean {
-  const next = text.charCodeAt(end + 1) | 32
-  if (text.charCodeAt(end) !== 32 || next < 97 || next > 122 || text.charCodeAt(at) < 97) return false
+  const nextCode = text.charCodeAt(end + 1) | 32
+  if (text.charCodeAt(end) !== 32 || nextCode < 97 || nextCode > 122 || text.charCodeAt(at) < 97) return false
   return !VALUE_AFTER_SPACE.test(text.slice(at, end))
 }
 

@@ -1,8 +1,8 @@
 import type { Span } from "./rules.ts"
 import { countKindChanges, looksRandom } from "./values.ts"
 
-// Finds tokens of issuers without a rule. Most consist of a short word or two, a separator, and a long random part. Ids have the
-// same form, so the random part must be longer than an id's, or the words must indicate a secret.
+// Finds tokens of issuers for which there is no rule. Most consist of a short word or two, a separator, and a long random part.
+// Ids have the same form, so the random part must be longer than an id's, or the words must indicate a secret.
 
 const UNKNOWN_RULE = "token"
 const MAX_LENGTH = 512
@@ -27,7 +27,9 @@ export function findUnknownToken(text: string, from: number, end: number, runEnd
     : undefined
 }
 
-/** How many characters at the beginning are not part of a token: a diff's mark, or an escape (`\n`, `\u0022`). */
+/**
+ * Returns the number of characters at the beginning that are not part of a token: a diff's mark, or an escape (`\n`, `\u0022`).
+ */
 function leadLength(text: string, from: number, end: number): number {
   let at = from
   if (text[from - 1] === "\\") at += text[from] === "u" ? 5 : 1
@@ -49,17 +51,23 @@ const ID_PREFIX =
 /** Matches prefixes that are also written before hashes. */
 const HASH_PREFIX =
   /^(?:tree|pack|layer|image|container|docker|volume|snapshot|backup|cache|tmp|temp|test|cover|diff)_$/
-/** The least length of a random part, longer than the ids of services: the longest common one, a KSUID, has 27 characters. */
-const MIN_BODY = 27
+/**
+ * The minimum length of a random part. It is at least as long as the longest common id of a service, a KSUID, which has 27
+ * characters.
+ */
+const MIN_BODY_LENGTH = 27
 /** Matches a long sequence without separators. Versions, dates and names consist of shorter ones. */
 const LONG_SEQUENCE = /[A-Za-z0-9]{14}/
-/** Matches a random part without capitals. It is not a hash: hashes have no word with an underscore before them. */
+/**
+ * Matches a random part without capitals. A hash would also match, but only prefixes that HASH_PREFIX matches are written before
+ * hashes.
+ */
 const LOWER_CASE_BODY = /^(?:[0-9a-f]{40}|[0-9a-f]{48}|[0-9a-f]{64}|[a-z0-9]{32,64})$/
 const PATH = /\/[a-z]{3,}(?:\/|$)|\.[a-z]{2,4}(?:\/|$)/
 
 function isRandomBody(prefix: string, body: string): boolean {
   const trimmedBody = body.replace(/[._~-]+$/, "")
-  if (isMixedRandom(trimmedBody, MIN_BODY) && LONG_SEQUENCE.test(trimmedBody)) return true
+  if (isMixedRandom(trimmedBody, MIN_BODY_LENGTH) && LONG_SEQUENCE.test(trimmedBody)) return true
   if (!LOWER_CASE_BODY.test(trimmedBody) || !/^[a-z]{3,12}_$/.test(prefix) || HASH_PREFIX.test(prefix)) return false
   return /\d/.test(trimmedBody) && looksRandom(trimmedBody, 32, 0.35)
 }

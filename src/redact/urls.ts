@@ -2,7 +2,8 @@ import { isCutAt } from "./cut.ts"
 import { type Span, WEBHOOK_RULES } from "./rules.ts"
 import { isPassword, isPlaceholder, looksRandom } from "./values.ts"
 
-// Finds passwords in URLs: `scheme://user:password@host`, and URLs that are passwords themselves.
+// Finds passwords in URLs: `scheme://user:password@host`, and URLs that are passwords themselves. Also finds signatures in URLs,
+// and the lines of a .pgpass file.
 
 const SCHEME = /:(?:\\*\/){2}|%3A%2F%2F/gi
 const USER_INFO = /([^\s:@/?#"'`<>\\,()[\]|]{0,256}):([^\s/"'`<>\\]{0,256})@(?=[\w.[%$-])/y
@@ -59,7 +60,7 @@ function findUserInfo(text: string, at: number, encoded: boolean): Span | undefi
   return undefined
 }
 
-/** Whether this is a variable's name or a placeholder. Everything else counts as a password. */
+/** Whether a password is only the name of a variable or a placeholder. Everything else counts as a real password. */
 function isReference(password: string): boolean {
   return (
     password.length < 4 || /^[$%{<[#]|[}>\]]$|\$\{|\{\{|%s|%v|\*{3}|x{4}/.test(password) || isPlaceholderWord(password)
@@ -84,7 +85,7 @@ function findWebhook(text: string, at: number): Span | undefined {
 
 const SIGNATURE = /(?:[?&;]|amp;)(?:sig|x-(?:amz|goog)-(?:signature|security-token))=([A-Za-z0-9%+/=_.~-]{20,2048})/gi
 
-/** Finds the signature of a URL that is valid for a limited time. */
+/** Finds signatures in URLs that are valid for a limited time. */
 export function findSignatures(text: string, spans: Span[]): void {
   for (const match of text.matchAll(SIGNATURE)) {
     const end = match.index + match[0].length

@@ -1,4 +1,4 @@
-// Decides whether a value in the position of a secret is one: random text, or a password that a person chose. Placeholders,
+// Decides whether a value in the position of a secret is a secret: random text, or a password that a person chose. Placeholders,
 // references to variables, paths and pieces of code are not.
 
 /** For each letter, the letters that may follow it. They cover 97 % of the letter pairs in English words and identifiers. */
@@ -13,19 +13,19 @@ for (const row of COMMON_PAIRS.split(" ")) {
   for (const second of row.slice(2)) isCommonPair[(row.charCodeAt(0) - 97) * 26 + second.charCodeAt(0) - 97] = 1
 }
 
-/** How many characters of a value are judged. */
-const MAX_JUDGED = 128
+/** The maximum number of characters of a value to judge. */
+const MAX_JUDGED_CHARS = 128
 
 /**
  * Whether a text looks generated: many different characters, letter pairs that are rare in words, digits between letters.
  * Identifiers, paths, sentences, versions and counting sequences are not random.
  */
 export function looksRandom(value: string, minLength: number, oddShare = 0.28): boolean {
-  const length = Math.min(value.length, MAX_JUDGED)
+  const length = Math.min(value.length, MAX_JUDGED_CHARS)
   if (length < minLength) return false
   const counts = new Uint16Array(128)
   let oddPairs = 0
-  let usualPairs = 0
+  let commonPairs = 0
   let ascending = 0
   let letters = 0
   let previous = 0
@@ -37,8 +37,8 @@ export function looksRandom(value: string, minLength: number, oddShare = 0.28): 
     if (kind >= LOWER) letters++
     if (code === previous + 1) ascending++
     if (kind >= LOWER && previousKind >= LOWER) {
-      if (previousKind === LOWER && kind === UPPER) usualPairs += 0.5
-      else if (isCommonPair[((previous | 32) - 97) * 26 + (code | 32) - 97] === 1) usualPairs++
+      if (previousKind === LOWER && kind === UPPER) commonPairs += 0.5
+      else if (isCommonPair[((previous | 32) - 97) * 26 + (code | 32) - 97] === 1) commonPairs++
       else oddPairs++
     } else if (kind !== previousKind && kind !== OTHER && previousKind !== OTHER) oddPairs += 0.5
     previous = code
@@ -46,7 +46,7 @@ export function looksRandom(value: string, minLength: number, oddShare = 0.28): 
   }
   if (letters === 0 || ascending > length * 0.3) return false
   if (entropy(counts, length) < (length < 20 ? 2.9 : 3.1)) return false
-  return oddPairs >= 2 && oddPairs / (oddPairs + usualPairs) >= oddShare
+  return oddPairs >= 2 && oddPairs / (oddPairs + commonPairs) >= oddShare
 }
 
 const OTHER = 0
@@ -76,18 +76,18 @@ function entropy(counts: Uint16Array, length: number): number {
   return bits + ((length - counted) / length) * Math.log2(length)
 }
 
-/** Returns false for `xxxxxxxx` or `0000…`, with which people illustrate the form of a token. */
+/** Returns false for texts such as `xxxxxxxx` or `0000…`, with which people illustrate the form of a token. */
 export function hasManyCharacters(value: string): boolean {
-  const minDifferent = Math.min(8, value.length / 3)
-  const length = Math.min(value.length, MAX_JUDGED)
+  const minDistinct = Math.min(8, value.length / 3)
+  const length = Math.min(value.length, MAX_JUDGED_CHARS)
   const seen = new Uint8Array(128)
-  let differentCount = 0
-  for (let i = 0; i < length && differentCount < minDifferent; i++) {
+  let distinctCount = 0
+  for (let i = 0; i < length && distinctCount < minDistinct; i++) {
     const code = value.charCodeAt(i) & 127
-    if (seen[code] === 0) differentCount++
+    if (seen[code] === 0) distinctCount++
     seen[code] = 1
   }
-  return differentCount >= minDifferent
+  return distinctCount >= minDistinct
 }
 
 const PLACEHOLDER =
@@ -95,7 +95,7 @@ const PLACEHOLDER =
 const PLACEHOLDER_WORDS =
   /^(?:null|none|nil|undefined|true|false|string|str|text|number|boolean|bool|bytes|object|any|password|passwd|secret|token|required|optional|unknown|empty|default|hidden|masked|invalid|disabled|enabled|bearer|basic|inherit|auto|prompt|stdin|env|file|value|n\/a|\d+)$/i
 
-/** A reference to a shell variable. */
+/** Matches a reference to a shell variable. */
 const REFERENCE = /\$[A-Z_]{2}/
 
 export function isPlaceholder(value: string): boolean {
@@ -126,15 +126,15 @@ const BASE64 = /^[A-Za-z0-9+/]{40,}={1,2}$/
 
 /** Whether cases and digits are well mixed. In a random value, letters may form common pairs by chance. */
 function isWellMixed(value: string): boolean {
-  return looksRandom(value, 16, 0.12) && countKindChanges(value) >= Math.min(value.length, MAX_JUDGED) * 0.45
+  return looksRandom(value, 16, 0.12) && countKindChanges(value) >= Math.min(value.length, MAX_JUDGED_CHARS) * 0.45
 }
 
-/** How often the kind of character changes between lower case, capitals and digits. 0 unless all three occur. */
+/** Counts how often the kind of character changes. Returns 0 unless lower-case letters, capitals and digits all occur. */
 export function countKindChanges(value: string): number {
   let previousKind = OTHER
   let changes = 0
   let seenKinds = 0
-  for (let i = 0; i < Math.min(value.length, MAX_JUDGED); i++) {
+  for (let i = 0; i < Math.min(value.length, MAX_JUDGED_CHARS); i++) {
     const kind = KINDS[value.charCodeAt(i)] ?? OTHER
     seenKinds |= 1 << kind
     if (kind !== previousKind) changes++
@@ -144,7 +144,7 @@ export function countKindChanges(value: string): number {
   return (seenKinds & allKinds) === allKinds ? changes : 0
 }
 
-/** Whether this looks like a key that Django generated: symbols and digits between lower-case letters, and never two words. */
+/** Whether this looks like a key that Django generated: long, with at least three digits and two symbols. */
 function hasScatteredSymbols(value: string): boolean {
   return (
     value.length >= 32 &&
@@ -157,9 +157,9 @@ function hasScatteredSymbols(value: string): boolean {
 const PASSWORD_WORDS =
   /(?:pass(?:word|wd|code|phrase)?|p[a4@][s5$]{2}(?:w[o0]rd)?|pwd?|secret|token|key|test(?:ing|er)?|admin|root|user(?:name)?|guest|demo|foo|bar|baz|qux|abc|qwerty|my|new|old|the|some|super|strong|very|wrong|correct|bad|good|valid|invalid|hello|world|login|letmein|db|database|postgres|mysql|redis|mongo|rabbitmq|minio|local|dev|prod|ci|api|app|temp|tmp|initial|default|safe|is|a|an|with|for|in|and)|\d{1,4}|[-_.!@#$%^&*+=:?~ ]/gi
 
-const MAX_PASSWORD = 128
+const MAX_PASSWORD_LENGTH = 128
 
-/** Whether letters change between lower case and capitals nearly every time, unlike in any name made of words. */
+/** Whether letters change between lower case and capitals more often than in any name made of words. */
 function hasScatteredCase(value: string): boolean {
   if (value.length < 10 || !/^[A-Za-z]+$/.test(value)) return false
   let changes = 0
@@ -172,7 +172,7 @@ function hasScatteredCase(value: string): boolean {
  * variable, its own field); elsewhere, as in code, it must not read like a name.
  */
 export function isPassword(value: string, isCertain: boolean): boolean {
-  if (value.length > MAX_PASSWORD) return isGenerated(value)
+  if (value.length > MAX_PASSWORD_LENGTH) return isGenerated(value)
   if (value.length < (isCertain ? 6 : 8) || /\s/.test(value)) return false
   if (UUID.test(value)) return isCertain
   if (isPlaceholder(value) || value.replace(PASSWORD_WORDS, "") === "") return false

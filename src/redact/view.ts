@@ -3,12 +3,11 @@ import type { Span } from "./rules.ts"
 // Views of a text as a reader sees it. A terminal's colours, zero-width characters and overstrikes are invisible. They may stand
 // between a name and its value, or inside a token, so dex also searches the text without them for secrets.
 
-/** A text without some of its characters. `inText` maps a span of the view to a span of the text. */
+/** A form of a text with some characters removed or replaced. `inText` maps a span of the view to a span of the text. */
 export type TextView = { text: string; inText(span: Span): Span }
 
 /**
- * The text as a reader sees it. Undefined if nothing in it is hidden. `wide` is false if colours are the only thing that the text
- * can hide.
+ * The text as a reader sees it. Undefined if nothing in it is hidden. `wide` is false if the text can hide nothing but colours.
  */
 export function visibleView(text: string, wide: boolean): TextView | undefined {
   const hidden = wide || COLOUR.test(text) ? matchesOf(text, HIDDEN) : []
@@ -18,11 +17,14 @@ export function visibleView(text: string, wide: boolean): TextView | undefined {
 /** A colour whose escape character was written out (`\u001b[0m`, `\e[0m`, `^[[0m`) or removed. */
 const COLOUR = /\[\d{1,3}(?:;\d{1,3}){0,9}m/
 
-/** Hidden sequences. Every repetition is bounded or ends at the next escape character. */
+/**
+ * Sequences that a reader does not see. Every repetition is bounded or repeats one class of characters, so that matching takes
+ * linear time.
+ */
 const HIDDEN = new RegExp(
   [
-    "\\u001b\\[[0-?]{0,60}[ -/]{0,4}[@-~]|\\u009b[0-?]{0,60}[ -/]{0,4}[@-~]", // colours and cursor moves
-    "\\u001b[\\]PX^_][^\\u0007\\u001b\\n]{0,4000}(?:\\u0007|\\u001b\\\\)", // titles and links
+    "\\u001b\\[[0-?]{0,60}[ -/]{0,4}[@-~]|\\u009b[0-?]{0,60}[ -/]{0,4}[@-~]", // colours and cursor movements
+    "\\u001b[\\]PX^_][^\\u0007\\u001b\\n]{0,4000}(?:\\u0007|\\u001b\\\\)", // window titles and links
     "\\u001b[ -/]{0,2}[0-~]|\\u001b",
     "(?:\\\\{1,8}(?:u001b|x1b|033|e)|\\^\\[|\\u241b)?\\[\\d{1,3}(?:;\\d{1,3}){0,9}m",
     "(?:\\\\{1,8}(?:u001b|x1b|033|e)|\\^\\[|\\u241b)\\[[0-?]{0,20}[A-Za-z]",

@@ -3,7 +3,7 @@ import { type BriefCall, callInput } from "./brief-work.ts"
 /** An entry of the to-do list that an agent keeps for itself. */
 export type Todo = { text: string; status: "done" | "active" | "open"; number: number }
 
-/** The to-do list in its last state. If the agent used two tools for lists, the list of the tool that it used last. */
+/** The to-do list in its last state. If the agent kept lists with two tools, the list of the tool that it used last counts. */
 export function todosOf(calls: BriefCall[]): Todo[] {
   let list: (Todo & { id?: string })[] = []
   const tasks = new Map<string, Todo>()
@@ -92,7 +92,7 @@ export function answersOf(calls: BriefCall[]): AnsweredQuestion[] {
   })
 }
 
-/** Parses `"question"="answer", "next"="…". You can now …`. Both may contain quotation marks. */
+/** Finds the answer in `"question"="answer", "next"="…". You can now …`. Questions and answers may contain quotes. */
 function answerIn(text: string, question: string, next: string | undefined): string | undefined {
   const head = `"${question}"="`
   const at = text.indexOf(head)
@@ -103,7 +103,7 @@ function answerIn(text: string, question: string, next: string | undefined): str
   return text.slice(from, end).replace(/"\.?$/, "")
 }
 
-/** All strings in `{"answers": {…}}`, at any depth. Without any, the text as it is. */
+/** All strings in `{"answers": {…}}`, at any depth. If there are none, the text as it is. */
 function answerStrings(text: string): string {
   const answers = recordOf(callInput(text).answers)
   const strings = (value: unknown): string[] =>
@@ -124,7 +124,7 @@ function recordOf(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {}
 }
 
-/** The most to-dos or questions of one call. */
+/** The maximum number of to-dos or questions of one call. */
 const MAX_LISTED = 200
 
 function listOf(value: unknown): unknown[] {

@@ -38,7 +38,7 @@ export type WorkCommand = {
 }
 
 /** The work in a conversation, in the order of the messages. Files are in the order in which they were last touched. */
-type Work = {
+type ConversationWork = {
   /** The position of each message. A message's number identifies it, but does not say when it was written. */
   places: Map<number, number>
   prompts: BriefPrompt[]
@@ -53,8 +53,8 @@ type Work = {
   last: { message?: number; assistant?: number; commit?: number; summary?: Quote }
 }
 
-export function workOf(messages: BriefMessage[], roots: string[]): Work {
-  const work: Work = {
+export function workOf(messages: BriefMessage[], roots: string[]): ConversationWork {
+  const work: ConversationWork = {
     places: new Map(),
     prompts: [],
     spoken: [],
@@ -87,7 +87,7 @@ export function workOf(messages: BriefMessage[], roots: string[]): Work {
   return work
 }
 
-function addPart(work: Work, callsById: Map<string, BriefCall>, number: number, part: Part): void {
+function addPart(work: ConversationWork, callsById: Map<string, BriefCall>, number: number, part: Part): void {
   if (part.type === "tool_call") {
     const { tool, text, call_id } = part
     const call: BriefCall = { number, tool, text, input: callInput(text), call_id }
@@ -99,7 +99,7 @@ function addPart(work: Work, callsById: Map<string, BriefCall>, number: number, 
   } else if (part.type === "summary") work.last.summary = { number, text: part.text }
 }
 
-/** A tool's input, if it is a JSON object. */
+/** A tool's input, parsed. Empty if the text is not a JSON object. */
 export function callInput(text: string): Record<string, unknown> {
   if (!text.trimStart().startsWith("{")) return {}
   try {
@@ -109,7 +109,7 @@ export function callInput(text: string): Record<string, unknown> {
   }
 }
 
-function addEffect(work: Work, number: number, effect: Effect, roots: string[]): void {
+function addEffect(work: ConversationWork, number: number, effect: Effect, roots: string[]): void {
   if (effect.type === "file") addFile(work, number, effect, withoutRootFolder(effect.path, roots))
   else if (effect.type === "command") addCommand(work, number, effect)
   else if (effect.type === "pull_request") work.made.push({ kind: "pull_request", number, name: effect.url, text: "" })
@@ -120,7 +120,7 @@ function addEffect(work: Work, number: number, effect: Effect, roots: string[]):
   }
 }
 
-function addFile(work: Work, number: number, effect: Effect & { type: "file" }, path: string): void {
+function addFile(work: ConversationWork, number: number, effect: Effect & { type: "file" }, path: string): void {
   if (effect.action === "read") {
     work.read.delete(path)
     work.read.set(path, { number, text: path })
@@ -136,7 +136,7 @@ function addFile(work: Work, number: number, effect: Effect & { type: "file" }, 
   }
 }
 
-function addCommand(work: Work, number: number, effect: Effect & { type: "command" }): void {
+function addCommand(work: ConversationWork, number: number, effect: Effect & { type: "command" }): void {
   const { command, failed, exit_status, error } = effect
   if (failed === undefined) return
   const { kinds, piped } = commandKinds(command)
@@ -156,7 +156,7 @@ function withoutRootFolder(path: string, roots: string[]): string {
   return root === undefined ? path : path.slice(root.length + 1)
 }
 
-/** The task that a message gives the agent, without commands that only control its interface. */
+/** The prompt in a user's message. Undefined if it is empty, or a command that only controls the agent's interface. */
 function promptIn(number: number, parts: Part[]): BriefPrompt | undefined {
   const by = parts.some((part) => part.type === "text" && part.origin === "person") ? "person" : "agent"
   const words = wordsOf(parts, by)

@@ -13,8 +13,9 @@ import {
 } from "./brief-work.ts"
 
 /**
- * A plan that the person approved, a question that they answered, their words when they stopped a tool, or words of theirs that
- * sound like a decision. Such words are found with a list of phrases, so some are missed, and some that are found decide nothing.
+ * A plan that the person approved, a question that they answered, their words when they stopped a tool, or other words of a
+ * prompt that sound like a decision. These other words are found with a list of phrases, so some are missed, and some that are
+ * found decide nothing.
  */
 export type BriefDecision = Quote & { kind: "plan" | "answer" | "refusal" | "words"; question?: string }
 export type OpenEnd = Quote & { kind: "request" | "call" | "question" | "todo" | "step" | "command" }
@@ -49,15 +50,15 @@ export type CommandRun = Omit<WorkCommand, "kinds"> & {
   later?: { number: number; outcome: "succeeded" | "unknown" }
 }
 
-/** The same messages always give the same brief. It never contains text of origin web or injected. */
+/** The same messages always give the same brief. It never contains injected text or text from the web. */
 export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
   const { places, prompts, spoken, calls, made, last, ...work } = workOf(messages, roots)
   const isAfter = (number: number, other: number | undefined) =>
     other === undefined || places.get(number)! > places.get(other)!
   const task = prompts.find(({ text }) => !isReply(text)) ?? prompts[0]
   const words = prompts.flatMap((prompt) => decidingWords(prompt, prompt === task))
-  const decidingPrompts = new Set(words.filter(({ isWhole }) => isWhole).map(({ number }) => number))
-  const later = prompts.filter(
+  const decidingPrompts = new Set(words.filter(({ isEntirePrompt }) => isEntirePrompt).map(({ number }) => number))
+  const laterPrompts = prompts.filter(
     (prompt) => prompt !== task && isAfter(prompt.number, task?.number) && !decidingPrompts.has(prompt.number),
   )
   const isOmittedReply = (prompt: BriefPrompt) => isReply(prompt.text) && prompt !== prompts.at(-1)
@@ -67,8 +68,8 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
   const commands = commandRuns(work.commands)
   const lastPrompt = prompts.at(-1)
   return {
-    goal: [...(task ? [task] : []), ...later.filter((prompt) => !isOmittedReply(prompt))],
-    replies: later.filter(isOmittedReply).length,
+    goal: [...(task ? [task] : []), ...laterPrompts.filter((prompt) => !isOmittedReply(prompt))],
+    replies: laterPrompts.filter(isOmittedReply).length,
     last_words: lastWords,
     calls_after: calls.filter(({ number }) => isAfter(number, lastText?.number)).length,
     summary: last.summary && { number: last.summary.number, text: summaryIn(last.summary.text) },
@@ -78,7 +79,7 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
       ...answersOf(calls).map(
         ({ number, question, answer }): BriefDecision => ({ kind: "answer", number, question, text: answer }),
       ),
-      ...words.map(({ isWhole: _, ...decision }) => decision),
+      ...words.map(({ isEntirePrompt: _, ...decision }) => decision),
     ].sort((a, b) => places.get(a.number)! - places.get(b.number)!),
     edited: [...work.edited.values()].reverse(),
     read: work.edited.size > 0 ? [] : [...work.read.values()].reverse(),
@@ -125,16 +126,16 @@ const COMPLETE_DECISION =
   /\b(?:let'?s|we decided|we should(?:n'?t)?|i want|i(?:'d| would) (?:like|prefer|rather)|please (?:don'?t|do not|use|keep)|make sure|no need)\b|^(?:don'?t|do not|never|always)\b/i
 const CHANGE_OF_DIRECTION = /^(?:no|nope|actually|only)\b[, ]/i
 const SHORT_TEXT_LENGTH = 300
-/** The most characters of a typed prompt. A longer one is mostly pasted. */
+/** The maximum number of characters of a typed prompt. A longer one is mostly pasted. */
 const MAX_TYPED_LENGTH = 3000
 
-/** The words of a prompt that decide something. `isWhole` is true if they are the whole prompt. */
+/** The words of a prompt that decide something. `isEntirePrompt` is true if the goal need not quote the prompt too. */
 function decidingWords(
   { number, text, by, refused }: BriefPrompt,
   isTask: boolean,
-): (BriefDecision & { isWhole: boolean })[] {
+): (BriefDecision & { isEntirePrompt: boolean })[] {
   if (by === "agent") return []
-  if (refused) return [{ kind: "refusal", number, text, isWhole: !isTask }]
+  if (refused) return [{ kind: "refusal", number, text, isEntirePrompt: !isTask }]
   if (text.length > MAX_TYPED_LENGTH || (isTask && text.length <= 2 * SHORT_TEXT_LENGTH)) return []
   const isShort = text.length <= SHORT_TEXT_LENGTH
   const sentences = text
@@ -149,16 +150,16 @@ function decidingWords(
     })
   const length = sentences.join("\n").length
   if (length === 0) return []
-  if (isShort && !isTask) return [{ kind: "words", number, text, isWhole: true }]
+  if (isShort && !isTask) return [{ kind: "words", number, text, isEntirePrompt: true }]
   // If most of the prompt decides something, the goal quotes these words already.
   if (2 * length > text.length) return []
-  return [{ kind: "words", number, text: sentences.join("\n"), isWhole: false }]
+  return [{ kind: "words", number, text: sentences.join("\n"), isEntirePrompt: false }]
 }
 
 /** The summary without the reasoning that Claude Code writes before it. */
 function summaryIn(text: string): string {
-  const title = /^[ \t]*Summary:[ \t]*$/m.exec(text)
-  return withoutAddedInstructions(title ? text.slice(title.index + title[0].length) : text)
+  const heading = /^[ \t]*Summary:[ \t]*$/m.exec(text)
+  return withoutAddedInstructions(heading ? text.slice(heading.index + heading[0].length) : text)
 }
 
 const SUBSTANTIAL_TEXT_LENGTH = 120
@@ -187,8 +188,8 @@ const MAX_STEPS = 20
 /** The open ends in the last words: a list of next steps, or an unanswered question. */
 function openEndsIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
   const lines = text.split("\n")
-  const title = lines.findIndex((line) => line.length < 80 && STEPS_HEADING.test(line))
-  const rest = title === -1 ? [] : lines.slice(title + 1)
+  const headingIndex = lines.findIndex((line) => line.length < 80 && STEPS_HEADING.test(line))
+  const rest = headingIndex === -1 ? [] : lines.slice(headingIndex + 1)
   const end = rest.findIndex((line) => line.trim() !== "" && !LIST_ITEM.test(line) && !/^\s{2}/.test(line))
   const listedSteps = rest.slice(0, end === -1 ? undefined : end).flatMap((line) => LIST_ITEM.exec(line)?.[1] ?? [])
   const markedSteps = lines
@@ -206,7 +207,7 @@ function openEndsIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
   return question === undefined ? steps : [{ kind: "question", number, text: question.trim() }, ...steps]
 }
 
-/** The most runs that are examined, newest first. Older runs say nothing about the current state. */
+/** The maximum number of runs that are examined, newest first. Older runs say nothing about the current state. */
 const MAX_RUNS = 1000
 const CHECK_COMMAND =
   /\b(?:tests?|lint|build|check|fmt|format|vet|tsc|typecheck|ci|compile|verify|vitest|jest|pytest|clippy)\b/i
@@ -232,16 +233,16 @@ function commandRuns(all: WorkCommand[]): CommandRun[] {
   return notableRuns
 }
 
-/** The later run that fixed a failure: if `a && b` failed, `a` and `b` must have succeeded later, in one run or in several. */
+/** Finds the later run that fixed a failure: if `a && b` failed, both `a` and `b` must have run later without failing. */
 function laterSuccess(runs: WorkCommand[], at: number): CommandRun["later"] {
-  const laterUnfailed = runs.slice(at + 1).filter(({ outcome }) => outcome !== "failed")
+  const laterNonFailures = runs.slice(at + 1).filter(({ outcome }) => outcome !== "failed")
   const laterRuns = runs[at]!.kinds.map((kind) => {
-    const sameKind = laterUnfailed.filter(({ kinds }) => kinds.includes(kind))
+    const sameKind = laterNonFailures.filter(({ kinds }) => kinds.includes(kind))
     return sameKind.find(({ outcome }) => outcome === "succeeded") ?? sameKind[0]
   })
   if (laterRuns.includes(undefined)) return undefined
   const last = laterRuns.reduce((latest, run) =>
-    laterUnfailed.indexOf(run!) > laterUnfailed.indexOf(latest!) ? run : latest,
+    laterNonFailures.indexOf(run!) > laterNonFailures.indexOf(latest!) ? run : latest,
   )!
   const outcome = laterRuns.every((run) => run!.outcome === "succeeded") ? "succeeded" : "unknown"
   return { number: last.number, outcome }

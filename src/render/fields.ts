@@ -43,7 +43,7 @@ function matches(field: Field, part: Part): boolean {
   return field.tool === undefined || part.tool?.toLowerCase() === field.tool
 }
 
-/** Parses `thinking`, `tool:Bash:result`, or several separated by commas. */
+/** Parses `thinking`, `tool:Bash:result`, or several such names separated by commas. */
 function fieldsOf(text: string): Field[] {
   return text
     .split(",")

@@ -7,7 +7,7 @@ export type LineRange = { from: number; to: number }
 
 /**
  * Finds one length limit for all lines: the highest at which all of them fit into the budget. If they do not fit even with the
- * lowest limit, only some lines are shown: `rangeFor(n)` returns which n lines.
+ * lowest limit, only some lines are shown: `rangeFor(n)` returns the range of those n lines.
  */
 export function fillLines<A extends object>(
   lines: Line[],
@@ -34,18 +34,18 @@ export function fillLinesFrom<A extends object>(
 ): { answer: WithSize<A>; isComplete: boolean } | undefined {
   const fits = (span: LineRange, tokensPerMsg: number) =>
     withSize(answer(span, tokensPerMsg)).estimated_tokens <= maxTokens
-  const all = { from: 0, to: lines.length }
+  const fullRange = { from: 0, to: lines.length }
   const maxTokensPerMsg = Math.max(Math.ceil(uncutLimit(lines)), minTokensPerMsg)
   // In tenths of a token: in a long conversation, a whole token for every line would be a large step.
-  const tenths = largestPassing(10 * minTokensPerMsg, 10 * maxTokensPerMsg, (n) => fits(all, n / 10))
-  if (tenths !== undefined) return { answer: withSize(answer(all, tenths / 10)), isComplete: true }
+  const tenths = largestPassing(10 * minTokensPerMsg, 10 * maxTokensPerMsg, (n) => fits(fullRange, n / 10))
+  if (tenths !== undefined) return { answer: withSize(answer(fullRange, tenths / 10)), isComplete: true }
   const count = largestPassing(1, lines.length - 1, (n) => fits(rangeFor(n), minTokensPerMsg))
   return count === undefined
     ? undefined
     : { answer: withSize(answer(rangeFor(count), minTokensPerMsg)), isComplete: false }
 }
 
-/** The fewest tokens per message at which nothing is cut. */
+/** The minimum number of tokens per message at which nothing is cut. */
 function uncutLimit(lines: Line[]): number {
   return lines.reduce(
     (most, { pieces }) =>

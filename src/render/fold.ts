@@ -7,7 +7,6 @@ import type { Screen } from "./screen.ts"
 import { clip, paint, safeLine, widthOf } from "./terminal.ts"
 
 export type ToolResult = Part & { type: "tool_result" }
-/** The outcome of a call. */
 export type Outcome = { result?: ToolResult; exit_status?: number }
 
 /** A call and its outcome on one line: `▸ Bash go test ./… ✗ exit 1 · 22 lines`. */
@@ -22,7 +21,7 @@ export function foldCall(tool: string, input: string, outcome: Outcome, fold: Fo
   )
 }
 
-/** The most characters of a call's input that are shown, because an input may contain a complete file. */
+/** A call's input with more characters, such as a complete file, is not parsed, because that would take long. */
 const MAX_CHARS = 500_000
 
 /** One line for text that is not part of the dialogue: thinking, injected text, a summary, an image. */
@@ -77,8 +76,8 @@ export function outcomeWords({ result, exit_status }: Outcome): string[] {
     const { added, removed } = changedLines(result.hunks)
     return [...words, `+${added} -${removed}`]
   }
-  const lines = result.text.trim() === "" ? 0 : result.text.trimEnd().split("\n").length
-  return [...words, lines === 0 ? "no output" : lines === 1 ? "1 line" : `${lines} lines`]
+  const lineCount = result.text.trim() === "" ? 0 : result.text.trimEnd().split("\n").length
+  return [...words, lineCount === 0 ? "no output" : lineCount === 1 ? "1 line" : `${lineCount} lines`]
 }
 
 type CallMessage = { number: number; parts: readonly Part[]; effects?: readonly Effect[] }

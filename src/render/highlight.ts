@@ -15,7 +15,7 @@ import xml from "highlight.js/lib/languages/xml"
 import yaml from "highlight.js/lib/languages/yaml"
 
 const LANGUAGES = { bash, cpp, diff, go, ini, java, json, python, ruby, rust, sql, typescript, xml, yaml }
-/** The most characters to colour. Longer code is a complete file, and colouring it takes too long. */
+/** The maximum number of characters to colour. Longer code is a complete file, and colouring it takes too long. */
 const MAX_CHARS = 30_000
 
 /** Code as escaped HTML, with a span and a class around each coloured word. Undefined if the code cannot be coloured. */
@@ -27,7 +27,7 @@ export function highlightCode(code: string, language: string): string | undefine
 
 let isReady = false
 
-/** The languages are registered when code is shown for the first time. */
+/** True if dex can colour this language. Registers the languages on the first call. */
 function isKnown(name: string): boolean {
   if (!isReady) {
     for (const [language, define] of Object.entries(LANGUAGES)) hljs.registerLanguage(language, define)

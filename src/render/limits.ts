@@ -12,7 +12,7 @@ export type TextKind =
   | "call"
   | "system"
 
-/** The most characters of each kind at 50 tokens per message. With more or fewer tokens, they grow or shrink in proportion. */
+/** The maximum number of characters of each kind at 50 tokens per message. Other limits are calculated from it. */
 const BASE_CHARS: Record<TextKind, number> = {
   user: 200,
   command_output: 150,
@@ -27,17 +27,17 @@ const BASE_CHARS: Record<TextKind, number> = {
   system: 80,
 }
 export const DEFAULT_TOKENS_PER_MSG = 50
-/** The fewest tokens per message. With fewer, a line would say nothing; if the budget is too small, fewer messages are shown. */
+/** The minimum number of tokens per message. A line with fewer says nothing, so fewer messages are shown instead. */
 export const MIN_TOKENS_PER_MSG = 5
 
-/** The fewest tokens per message at which a text is readable. A scan leaves messages out rather than show less of each. */
+/** The minimum number of tokens at which a message is readable. A scan leaves messages out rather than show less of each. */
 export const READABLE_TOKENS_PER_MSG = 20
 
 export function limitOf(kind: TextKind, tokensPerMsg: number): number {
   return Math.floor((BASE_CHARS[kind] * tokensPerMsg) / DEFAULT_TOKENS_PER_MSG)
 }
 
-/** The fewest tokens per message at which a text of this length is not cut. */
+/** The minimum number of tokens per message at which a text of this length is not cut. */
 export function tokensPerMsgFor(kind: TextKind, length: number): number {
   return (length * DEFAULT_TOKENS_PER_MSG) / BASE_CHARS[kind]
 }

@@ -26,7 +26,8 @@ type Piece = { before: string; text: string; isCut: boolean; after: string; fall
 
 /**
  * One line per message, as in `cat -n`: number, tab, `[role]`, time, the complete size in tokens, and the text. `maxChars`
- * is the most text that may be needed of one part. Hunks are not shown: an edit says how many lines it changed.
+ * is the largest number of characters that a line may show of one part. Hunks are not shown: an edit says how many lines it
+ * changed.
  */
 export function linesOf(entries: LineEntry[], maxChars: number): Line[] {
   const calls: Calls = new Map()
@@ -134,9 +135,9 @@ function outcomeText(
     const { added, removed } = changedLines(part.hunks)
     return [...words, `+${added} -${removed}`].join(", ")
   }
-  const lines = part.text === "" ? 0 : part.text.replace(/\n+$/, "").split("\n").length
-  if (lines === 0) words.push("empty")
-  else if (lines > 1) words.push(`${lines} lines`)
+  const lineCount = part.text === "" ? 0 : part.text.replace(/\n+$/, "").split("\n").length
+  if (lineCount === 0) words.push("empty")
+  else if (lineCount > 1) words.push(`${lineCount} lines`)
   else if (showsSizeOnly && words.length === 0) words.push("ok")
   return words.join(", ")
 }
@@ -156,7 +157,7 @@ function labelPiece(text: string): Piece {
   return { before: "", text: "", isCut: true, after: "", fallback: text, kind: "system" }
 }
 
-/** The text on one line, without the root folders. A very long text is cut, but to more than any line shows. */
+/** The text on one line, without the root folders. A very long text is cut, but stays longer than any line can show. */
 function oneLine(text: string, maxChars: number, roots: string[]): { text: string; isCut: boolean } {
   const maxLength = 2 * maxChars + 1000
   const withoutRoots = roots.reduce(

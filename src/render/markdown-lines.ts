@@ -43,10 +43,10 @@ export function plainLines(text: string, screen: Screen, ...styles: Style[]): st
 
 type BlockContext = { screen: Screen; source: string }
 
-function blocks(children: readonly MarkdownBlock[], place: BlockContext, isTight = false): string[] {
+function blocks(children: readonly MarkdownBlock[], context: BlockContext, isTight = false): string[] {
   const lines: string[] = []
   for (const child of children) {
-    const linesOfBlock = block(child, place)
+    const linesOfBlock = block(child, context)
     if (linesOfBlock.length === 0) continue
     if (lines.length > 0 && !isTight) lines.push("")
     lines.push(...linesOfBlock)
@@ -54,8 +54,8 @@ function blocks(children: readonly MarkdownBlock[], place: BlockContext, isTight
   return lines
 }
 
-function block(node: MarkdownBlock, place: BlockContext): string[] {
-  const { screen, source } = place
+function block(node: MarkdownBlock, context: BlockContext): string[] {
+  const { screen, source } = context
   switch (node.type) {
     case "paragraph":
       return withBreaks(inlineTexts(node.children, screen), screen)
@@ -67,11 +67,11 @@ function block(node: MarkdownBlock, place: BlockContext): string[] {
     case "code":
       return codeBlock(node.value, node.lang ?? "", screen)
     case "blockquote":
-      return blocks(node.children, { ...place, screen: narrowScreen(screen, 2) }).map(
+      return blocks(node.children, { ...context, screen: narrowScreen(screen, 2) }).map(
         (line) => `${paint(screen, "dim", screen.glyphs.bar)} ${line}`,
       )
     case "list":
-      return listLines(node, place)
+      return listLines(node, context)
     case "table":
       return tableLines(node, screen)
     case "thematicBreak":
@@ -94,13 +94,13 @@ function codeBlock(code: string, language: string, screen: Screen): string[] {
   })
 }
 
-function listLines(list: List, place: BlockContext): string[] {
-  const { screen } = place
+function listLines(list: List, context: BlockContext): string[] {
+  const { screen } = context
   const items = list.children.map((item, i) => {
     const mark = list.ordered ? `${(list.start ?? 1) + i}.` : screen.glyphs.bullet
     const box = item.checked == null ? "" : item.checked ? "[x] " : "[ ] "
     const lead = `${mark} ${box}`
-    const lines = blocks(item.children, { ...place, screen: narrowScreen(screen, widthOf(lead)) }, !item.spread)
+    const lines = blocks(item.children, { ...context, screen: narrowScreen(screen, widthOf(lead)) }, !item.spread)
     const indentation = " ".repeat(widthOf(lead))
     return [lead + (lines[0] ?? ""), ...lines.slice(1).map((line) => (line === "" ? "" : indentation + line))]
   })
@@ -112,15 +112,16 @@ function tableLines(table: Table, screen: Screen): string[] {
   const rows = table.children.map((row, i) =>
     row.children.map((cell) => inlineTexts(cell.children, screen, i === 0 ? ["bold"] : []).replaceAll("\n", " ")),
   )
-  const count = Math.max(...rows.map((row) => row.length))
-  const naturalWidths = Array.from({ length: count }, (_, at) =>
+  const columnCount = Math.max(...rows.map((row) => row.length))
+  const naturalWidths = Array.from({ length: columnCount }, (_, at) =>
     Math.max(1, ...rows.map((row) => widthOf(row[at] ?? ""))),
   )
-  const textColumns = screen.columns - 3 * (count - 1)
-  if (textColumns < 6 * count) return rows.flatMap((row) => wrap(row.join(` ${screen.glyphs.bar} `), screen.columns))
+  const textColumns = screen.columns - 3 * (columnCount - 1)
+  if (textColumns < 6 * columnCount)
+    return rows.flatMap((row) => wrap(row.join(` ${screen.glyphs.bar} `), screen.columns))
   const maxWidth = maxColumnWidth(naturalWidths, textColumns)
   const widths = naturalWidths.map((width) => Math.min(width, maxWidth))
-  const between = ` ${paint(screen, "dim", screen.glyphs.bar)} `
+  const separator = ` ${paint(screen, "dim", screen.glyphs.bar)} `
   const rule = paint(
     screen,
     "dim",
@@ -132,7 +133,7 @@ function tableLines(table: Table, screen: Screen): string[] {
     const lines = Array.from({ length: height }, (_, y) =>
       cells
         .map((cell, at) => padCell(cell[y] ?? "", widths[at]!))
-        .join(between)
+        .join(separator)
         .trimEnd(),
     )
     return i === 0 ? [...lines, rule] : lines
@@ -155,7 +156,7 @@ function inlineTexts(nodes: readonly Inline[], screen: Screen, styles: Style[] =
 }
 
 function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
-  const emphasised = (mark: string, children: readonly Inline[], style: Style) =>
+  const emphasise = (mark: string, children: readonly Inline[], style: Style) =>
     screen.color
       ? inlineTexts(children, screen, [...styles, style])
       : `${mark}${inlineTexts(children, screen, styles)}${mark}`
@@ -166,11 +167,11 @@ function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
     case "inlineCode":
       return screen.color ? styleText(screen, node.value, ...styles, "yellow") : `\`${safe(node.value)}\``
     case "strong":
-      return emphasised("**", node.children, "bold")
+      return emphasise("**", node.children, "bold")
     case "emphasis":
-      return emphasised("*", node.children, "italic")
+      return emphasise("*", node.children, "italic")
     case "delete":
-      return emphasised("~~", node.children, "dim")
+      return emphasise("~~", node.children, "dim")
     case "break":
       return "\n"
     case "link": {

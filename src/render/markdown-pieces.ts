@@ -15,9 +15,9 @@ export type Inline = Extract<MarkdownBlock, { type: "paragraph" }>["children"][n
 
 /** How many characters the parser gets at a time. It needs quadratic time for a list or a quotation. */
 const PARSER_WINDOW = 2_000
-/** The most characters of a part that cannot be split. A longer one is shown as it was written. */
+/** The maximum number of characters of a part that cannot be split. A longer one is shown as it was written. */
 const MAX_CHARS = 12_000
-/** Matches deeply nested quotations and lists on one line, which cost more than their length. */
+/** Matches deeply nested quotations and lists on one line, which take longer to parse than other text of their length. */
 const DEEP_NESTING = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){20}/m
 
 /** The extensions without their transforms, which look for bare links in every text. */
@@ -40,11 +40,11 @@ export function sourceOf({ position }: Pick<MarkdownBlock, "position">, source: 
   return source.slice(position?.start.offset ?? 0, position?.end.offset ?? 0)
 }
 
-type Part = { type: "flow"; text: string } | Extract<MarkdownPiece, { type: "code" }>
+type SourcePart = { type: "flow"; text: string } | Extract<MarkdownPiece, { type: "code" }>
 
 /** Splits a text into top-level fenced code and the text in between. Long text is split further, at the ends of blocks. */
-function partsOf(text: string): Part[] {
-  const parts: Part[] = []
+function partsOf(text: string): SourcePart[] {
+  const parts: SourcePart[] = []
   let flowLines: string[] = []
   let size = 0
   const flush = () => {

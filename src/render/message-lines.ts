@@ -27,7 +27,7 @@ export type ReadOptions = {
   unfolds(part: Part): boolean
   /** The inputs of calls that are not among the messages, by id. They are shown with the results. */
   calls?: ReadonlyMap<string, string>
-  /** The words to highlight. */
+  /** Matches the words to highlight. */
   words?: RegExp
 }
 
@@ -119,7 +119,7 @@ function callInputOf({ call_id }: ToolResult, { calls }: ReadOptions): string {
   return (call_id !== undefined && calls?.get(call_id)) || ""
 }
 
-/** A change is shown as a diff. Other output is shown if it is unfolded; if not, only its lines with searched words are. */
+/** A change is shown as a diff. Other output is shown if it is unfolded; otherwise only its lines with searched words are. */
 function resultLines(result: ToolResult, { unfolds, words }: ReadOptions, screen: Screen): string[] {
   const isUnfolded = unfolds(result)
   if (result.hunks?.length)
@@ -148,7 +148,10 @@ function foundLines(text: string, words: RegExp, screen: Screen): string[] {
   const hiddenCount = matches.length - lines.length
   return hiddenCount === 0
     ? lines
-    : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${hiddenCount} more such lines`)}`]
+    : [
+        ...lines,
+        `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${hiddenCount} more such ${hiddenCount === 1 ? "line" : "lines"}`)}`,
+      ]
 }
 
 function indentLines(text: string, screen: Screen, ...styles: Style[]): string[] {
@@ -168,20 +171,23 @@ function callInput(text: string, screen: Screen): string[] {
 }
 
 function diffLines(hunks: readonly Hunk[], screen: Screen, maxLines: number): string[] {
-  const all = hunks.flatMap((hunk) => [
+  const allLines = hunks.flatMap((hunk) => [
     { text: `@@ -${hunk.old_start},${hunk.old_lines} +${hunk.new_start},${hunk.new_lines} @@`, style: "dim" as const },
     ...hunk.lines.map((text) => ({ text, style: styleOfChange(text) })),
   ])
-  const shown = all.slice(0, maxLines)
+  const shown = allLines.slice(0, maxLines)
   const lines = shown.flatMap(({ text, style }) => {
     const clean = styleText({ color: false }, text).replaceAll("\t", "    ").replaceAll("\n", " ")
     const pieces = wrapChange(clean, Math.max(8, screen.columns - 2))
     return pieces.map((piece) => `  ${style ? paint(screen, style, piece) : piece}`)
   })
-  const hiddenCount = all.length - shown.length
+  const hiddenCount = allLines.length - shown.length
   return hiddenCount === 0
     ? lines
-    : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${hiddenCount} more lines`)}`]
+    : [
+        ...lines,
+        `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${hiddenCount} more ${hiddenCount === 1 ? "line" : "lines"}`)}`,
+      ]
 }
 
 /** Wraps a line of a diff. Continuation lines are indented, so that only changed lines begin with a plus or minus sign. */
@@ -198,11 +204,12 @@ function styleOfChange(line: string): Style | undefined {
 
 function headLine(message: ReadMessage, { screen, agent }: ReadOptions): string {
   const { name, kind } = messageSpeaker(message, agent)
-  const title = clip(safeLine(name), screen.columns)
+  const speakerName = clip(safeLine(name), screen.columns)
   const facts = ["", `#${message.number}`, ...message.facts].join(` ${screen.glyphs.dot} `)
-  const room = screen.columns - widthOf(title)
+  const room = screen.columns - widthOf(speakerName)
   return (
-    paint(screen, "bold", paint(screen, STYLES[kind], title)) + paint(screen, "dim", room > 1 ? clip(facts, room) : "")
+    paint(screen, "bold", paint(screen, STYLES[kind], speakerName)) +
+    paint(screen, "dim", room > 1 ? clip(facts, room) : "")
   )
 }
 

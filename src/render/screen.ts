@@ -1,6 +1,6 @@
 import { paint, type Style, safe, type Terminal } from "./terminal.ts"
 
-/** The area in which a conversation is shown: a whole terminal, or a part of one. */
+/** The area in which a conversation is shown: a terminal, or a part of one. */
 export type Screen = Pick<Terminal, "columns" | "color"> & { glyphs: Glyphs }
 export type Glyphs = typeof GLYPHS
 
@@ -11,7 +11,7 @@ export function screenOf({ columns, color }: Terminal, env: Record<string, strin
   return { columns, color, glyphs: glyphsOf(env) }
 }
 
-/** The glyphs to draw with: ASCII only if the locale names another encoding than UTF-8. Without a locale, UTF-8 is assumed. */
+/** The glyphs to draw with: ASCII only if the locale names an encoding other than UTF-8. Without a locale, UTF-8 is assumed. */
 export function glyphsOf(env: Record<string, string | undefined>): Glyphs {
   const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || "UTF-8"
   return /utf-?8/i.test(locale) ? GLYPHS : ASCII

@@ -3,14 +3,12 @@ import { findPlan } from "../core/plan.ts"
 
 type SpeakerMessage = { role: Role; parts: readonly Part[] }
 
-/** The speaker's name and kind. */
 export type Speaker = { name: string; kind: "person" | "plan" | "agent" | "program" }
 
 export function isFromPerson({ role, parts }: SpeakerMessage): boolean {
   return role === "user" && parts.some((part) => part.type === "text" && part.origin === "person")
 }
 
-/** `agent` is the agent's name. */
 export function messageSpeaker(message: SpeakerMessage, agent: string): Speaker {
   if (isFromPerson(message)) return { name: "You", kind: "person" }
   switch (message.role) {

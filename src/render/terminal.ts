@@ -17,8 +17,8 @@ export function terminalOf(
   env: Record<string, string | undefined>,
 ): Terminal {
   const interactive = stream.isTTY === true
-  const forced = env.FORCE_COLOR !== undefined && env.FORCE_COLOR !== "0"
-  const color = !env.NO_COLOR && env.TERM !== "dumb" && (interactive || forced)
+  const isColorForced = env.FORCE_COLOR !== undefined && env.FORCE_COLOR !== "0"
+  const color = !env.NO_COLOR && env.TERM !== "dumb" && (interactive || isColorForced)
   const program = programOf(env)
   return {
     columns: interactive ? Math.max(40, stream.columns ?? 80) : 120,
@@ -45,6 +45,11 @@ export function safeLine(text: string): string {
   return safe(text).replace(/\s+/g, " ").trim()
 }
 
+/** Like `safeLine`. What looks like a tag, of dex or of an agent, becomes plain text too; comparison operators stay. */
+export function plainLine(text: string): string {
+  return safeLine(text).replace(/<(?!=| [\w(])/g, "‹")
+}
+
 /** How many columns a text takes: East Asian wide characters and emoji take two, combining marks none. */
 export function widthOf(text: string): number {
   return SINGLE_COLUMN_TEXT.test(text) ? text.length : stringWidth(text)
@@ -59,7 +64,6 @@ const SINGLE_COLUMN_TEXT = /^[\x20-\x7e\xa0-\u02ff\u2010-\u2027\u2030-\u205e\u21
 const GRAPHEME_CLUSTERS =
   /(?:\p{RI}{2}|\p{Extended_Pictographic}\p{EMod}?(?:\p{M}*\u200d\p{Extended_Pictographic}\p{EMod}?)*|.)[\p{M}\u200c\u200d]*/gsu
 
-/** The grapheme clusters of a text. */
 export function graphemesOf(text: string): string[] {
   return text.match(GRAPHEME_CLUSTERS) ?? []
 }
@@ -77,9 +81,18 @@ export function cutToColumns(text: string, columns: number): string {
   return text.slice(0, end)
 }
 
+/** The end of a text: as many complete grapheme clusters as fit into `columns`. */
+export function endThatFits(text: string, columns: number): string {
+  const graphemes = graphemesOf(text)
+  let width = 0
+  let start = graphemes.length
+  while (start > 0 && width + widthOf(graphemes[start - 1]!) <= columns) width += widthOf(graphemes[--start]!)
+  return graphemes.slice(start).join("")
+}
+
 /** The text cut to `columns` columns, with an ellipsis if something was cut. */
 export function clip(text: string, columns: number): string {
-  return widthOf(text) <= columns ? text : `${cutToColumns(text, columns - 1).trimEnd()}…`
+  return widthOf(text) <= columns ? text : `${cutToColumns(text, columns - 1).replace(/[\s…]+$/, "")}…`
 }
 
 export function padEnd(text: string, columns: number): string {
@@ -93,7 +106,7 @@ export function padEnd(text: string, columns: number): string {
 export function wrap(text: string, columns: number): string[] {
   const { plain, codes } = withoutCodes(text)
   let activeCodes = ""
-  return lineBreaks(plain, columns).map(([from, to]) => {
+  return lineRanges(plain, columns).map(([from, to]) => {
     const line = plain.slice(from, to)
     if (codes.length === 0 && activeCodes === "") return line
     const coloured = withCodes(line, from, codes, activeCodes)
@@ -117,7 +130,7 @@ export function wrapLine(line: string, columns: number): string[] {
 }
 
 /** The beginning and end of each line. Spaces at a break belong to no line. */
-function lineBreaks(text: string, columns: number): [from: number, to: number][] {
+function lineRanges(text: string, columns: number): [from: number, to: number][] {
   const lines: [number, number][] = []
   let from = -1
   let to = 0
@@ -151,10 +164,10 @@ function lineBreaks(text: string, columns: number): [from: number, to: number][]
   return lines
 }
 
-type Code = { at: number; code: string }
+type StyleCode = { at: number; code: string }
 
-function withoutCodes(text: string): { plain: string; codes: Code[] } {
-  const codes: Code[] = []
+function withoutCodes(text: string): { plain: string; codes: StyleCode[] } {
+  const codes: StyleCode[] = []
   if (!text.includes("\x1b")) return { plain: text, codes }
   let removed = 0
   const plain = text.replace(/\x1b\[[\d;]*m/g, (code, at: number) => {
@@ -166,7 +179,7 @@ function withoutCodes(text: string): { plain: string; codes: Code[] } {
 }
 
 /** Puts a line's codes back into it and removes them from the list. The result's `open` is the codes active at the line's end. */
-function withCodes(line: string, from: number, codes: Code[], open: string): { text: string; open: string } {
+function withCodes(line: string, from: number, codes: StyleCode[], open: string): { text: string; open: string } {
   let text = ""
   let end = 0
   let active = open
@@ -199,8 +212,8 @@ export function markWords(line: string, words: RegExp): string {
     { at: index + word.length, code: INVERSE_OFF },
   ])
   if (marks.length === 0) return line
-  const all = [...codes, ...marks].sort((a, b) => a.at - b.at)
-  return withCodes(plain, 0, all, "").text
+  const allCodes = [...codes, ...marks].sort((a, b) => a.at - b.at)
+  return withCodes(plain, 0, allCodes, "").text
 }
 
 function withActiveCodes(text: string, active: string): string {
@@ -242,6 +255,6 @@ function realPathOrUndefined(path: string): string | undefined {
   try {
     return realpathSync(path)
   } catch {
-    return undefined // nothing is there
+    return undefined // there is no such file
   }
 }

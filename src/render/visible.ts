@@ -1,6 +1,6 @@
 /**
- * The text as people see it, without control characters, escape sequences, and characters that hide or reorder. A person and a
- * model must see the same text: invisible characters can hide sentences from the person (tags, selectors), reorder words
+ * The text as people see it, without control characters, escape sequences, and characters that hide or reorder text. A person and
+ * a model must see the same text: invisible characters can hide sentences from the person (tags, selectors), reorder words
  * (bidirectional controls) or control a terminal (escape sequences). Newlines and tabs are kept. Joiners and selectors are kept
  * if a character or word is spelled with them, but only one at a time, because a series of them is a code. Tags are removed even
  * from flags: nothing else can spell invisible letters.
@@ -17,9 +17,9 @@ export function withVisibleTexts(output: unknown): { output: unknown; removed: n
   let removed = 0
   const clean = (text: string): string => {
     if (PLAIN_TEXT.test(text)) return text
-    const controlled = withoutControls(text)
-    const visible = withoutHidden(controlled)
-    if (visible.length < controlled.length) removed += [...controlled].length - [...visible].length
+    const printable = withoutControls(text)
+    const visible = withoutHidden(printable)
+    if (visible.length < printable.length) removed += [...printable].length - [...visible].length
     return visible
   }
   const cleanValue = (value: unknown): unknown => {
@@ -59,26 +59,27 @@ function withoutControls(text: string): string {
 }
 
 /**
- * Matches characters that are not drawn. Some format characters are drawn, such as the number signs of Arabic, Syriac and Kaithi.
+ * Matches characters that are usually not drawn. The exceptions are in `DRAWN_FORMAT_CHARACTER`, such as the number signs of
+ * Arabic, Syriac and Kaithi.
  */
 const HIDDEN_CHARACTER = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
 const DRAWN_FORMAT_CHARACTER = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u
 
 function withoutHidden(text: string): string {
-  return text.replace(HIDDEN_CHARACTER, (character, at: number, whole: string) =>
-    isPartOfSpelling(character, at, whole) ? character : "",
+  return text.replace(HIDDEN_CHARACTER, (character, at: number, fullText: string) =>
+    isPartOfSpelling(character, at, fullText) ? character : "",
   )
 }
 
 /** True if an invisible character belongs to the spelling of the text around it. */
-function isPartOfSpelling(character: string, at: number, whole: string): boolean {
+function isPartOfSpelling(character: string, at: number, text: string): boolean {
   const code = character.codePointAt(0)!
-  const before = () => characterBefore(whole, at)
+  const before = () => characterBefore(text, at)
   if (code === 0xfe0e || code === 0xfe0f) return /\p{Emoji}/u.test(before())
-  if (code === 0x200d && isPicture(whole.codePointAt(at + 1))) {
+  if (code === 0x200d && isPicture(text.codePointAt(at + 1))) {
     // A skin colour, or the selector for colour, may be between the picture and the joiner.
     const modifier = before()
-    const base = /[\ufe0f\u{1f3fb}-\u{1f3ff}]/u.test(modifier) ? characterBefore(whole, at - modifier.length) : modifier
+    const base = /[\ufe0f\u{1f3fb}-\u{1f3ff}]/u.test(modifier) ? characterBefore(text, at - modifier.length) : modifier
     return isPicture(base.codePointAt(0))
   }
   if (code === 0x200c || code === 0x200d || (code >= 0x180b && code <= 0x180d)) return usesJoiners(before())

@@ -1,3 +1,4 @@
+import { STAR_TAG } from "../core/conversation.ts"
 import { localMinute } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
 
@@ -24,15 +25,20 @@ export function when(iso: string | undefined): string {
   return localMinute(Date.parse(iso))
 }
 
-/** How long ago a time was: `5m`, `3h`, `2d`, `9w` or `14mo`. */
-export function age(iso: string, now: number): string {
-  const minutes = Math.max(0, (now - Date.parse(iso)) / 60_000)
-  if (Number.isNaN(minutes)) return "no date"
-  if (minutes < 60) return `${Math.floor(minutes)}m`
+/**
+ * A time as lists show it: `now`, `5m`, `3h` or `2d` ago; after two weeks the day, `Feb 4`; after ten months the month, `Jan 2026`.
+ */
+export function shortDate(iso: string | undefined, now: number): string {
+  const at = Date.parse(iso ?? "")
+  if (Number.isNaN(at)) return "no date"
+  const minutes = Math.floor((now - at) / 60_000)
+  if (minutes < 1) return "now"
+  if (minutes < 60) return `${minutes}m`
   if (minutes < 1_440) return `${Math.floor(minutes / 60)}h`
   const days = Math.floor(minutes / 1_440)
   if (days < 14) return `${days}d`
-  return days < 70 ? `${Math.floor(days / 7)}w` : `${Math.floor(days / 30.44)}mo`
+  const [, month, day, year] = new Date(at).toDateString().split(" ")
+  return days < 300 ? `${month} ${Number(day)}` : `${month} ${year}`
 }
 
 /** A path with `~` for the home folder: `~/code/api` for `/home/somebody/code/api`. */
@@ -41,6 +47,34 @@ export function shortPath(path: string, home: string): string {
   return path.startsWith(`${home}/`) || path.startsWith(`${home}\\`) ? `~${path.slice(home.length)}` : path
 }
 
+/** A project's last folder. */
 export function projectName(path: string): string {
-  return path === "" ? "no project" : (path.split(/[\\/]/).filter(Boolean).at(-1) ?? path)
+  return foldersOf(path).at(-1) ?? (path === "" ? "no project" : path)
+}
+
+/**
+ * The names of the projects in a list, each as short as it can be without being another's: `cli`, or `devenv/cli` and
+ * `workspace/cli` if both are listed, or `old/…/cli` if more folders are the same.
+ */
+export function projectNames(paths: Iterable<string>): (path: string) => string {
+  const names = new Map<string, string>()
+  const addNames = (same: string[], depth: number) => {
+    for (const [name, sharing] of Map.groupBy(same, (path) => foldersOf(path).slice(-depth).join("/"))) {
+      const isComplete = new Set(sharing.map((path) => foldersOf(path).join("/"))).size === 1
+      if (!isComplete) addNames(sharing, depth + 1)
+      else for (const path of sharing) names.set(path, name.replace(/(?<=\/).*(?=\/)/, "…") || projectName(path))
+    }
+  }
+  addNames([...new Set(paths)], 1)
+  return (path) => names.get(path) ?? projectName(path)
+}
+
+function foldersOf(path: string): string[] {
+  return path.split(/[\\/]/).filter(Boolean)
+}
+
+/** A title as lists show it, after its star and its tags: `★ #auth The title`. */
+export function markedTitle({ title, tags = [] }: { title: string; tags?: readonly string[] }): string {
+  const others = tags.filter((tag) => tag !== STAR_TAG).map((tag) => `#${tag} `)
+  return `${tags.includes(STAR_TAG) ? "★ " : ""}${others.join("")}${title}`
 }

@@ -5,30 +5,30 @@ import type { Query } from "./query.ts"
 // it contains, weighted by how rare each word is.
 
 /**
- * The least coverage that the best message must have; with less, it is about something else. Fitted on the tune half; see
- * docs/retrieval.md.
+ * The minimum coverage of the best message; with less, the message is about something else. Fitted on one half of the evaluation
+ * set; see docs/retrieval.md.
  */
 const FLOOR = 0.27
 /**
- * The number of rarest words that are used to measure a long question: no message repeats a quarter of a bug report of fifty
- * words. The longest question that the floor was fitted on has 14 words.
+ * A long question is measured by only this many of its rarest words, because no message repeats even a quarter of a fifty-word
+ * bug report. The longest question that the floor was fitted on has 14 words.
  */
 const MAX_WEIGHED_WORDS = 14
-/** The fewest words for which the floor applies. For a query of one or two words, every hit is worth showing. */
+/** The floor applies to queries of at least this many words. For a query of one or two words, every hit is worth showing. */
 const MIN_WORDS = 3
 
 /** The weight of each word of the query. Rare words have larger weights. */
 export async function wordWeights(index: SearchIndex, { words }: Query): Promise<number[]> {
   const { sample, shares } = await index.sizes(words.map((word) => ({ words: word })))
-  const least = 0.5 / Math.max(1, sample)
-  return shares.map((share) => Math.max(0.05, Math.log((1 - share + least) / (share + least))))
+  const smoothing = 0.5 / Math.max(1, sample)
+  return shares.map((share) => Math.max(0.05, Math.log((1 - share + smoothing) / (share + smoothing))))
 }
 
 export function coverage(weights: readonly number[], contained: readonly boolean[]): number {
   return shareOfWeight(weights, contained, sum(weights))
 }
 
-/** The value that is compared with the floor: the coverage, measured only by the rarest words if the question is long. */
+/** Returns the value to compare with the floor: the coverage, measured only by the rarest words if the question is long. */
 export function coverageOfRarest(weights: readonly number[], contained: readonly boolean[]): number {
   const rarest = weights.toSorted((a, b) => b - a).slice(0, MAX_WEIGHED_WORDS)
   return Math.min(1, shareOfWeight(weights, contained, sum(rarest)))

@@ -8,12 +8,12 @@ import { type Scope, withoutHidden } from "./scope.ts"
  */
 export type SharedRow = { name: string; parent?: ConversationRow }
 
-/** The most ancestors to follow. An imported history may contain longer chains, or circular ones. */
+/** The maximum number of ancestors to follow. An imported history may contain longer chains, or circular ones. */
 const MAX_PARENTS = 10
 
 /**
- * Finds the conversation in whose row a subagent is shown: the one that a person or a script started. If that conversation is
- * unknown, deleted, private or excluded by the filters, the subagent has its own row.
+ * Returns a function that finds the conversation in whose row a subagent is shown: the one that a person or a script started. If
+ * that conversation is unknown, deleted, private or excluded by the filters, the subagent has its own row.
  */
 export function createRowFolding(store: HistoryReader, filters: Scope["filters"]) {
   const visibleStore = withoutHidden(store, filters)

@@ -11,31 +11,31 @@ import { RANK_WEIGHTS } from "./rank.ts"
 export type ReplacedWord = { typed: string; by: string[]; why: "typo" | "prefix" }
 
 /**
- * The form of words that dex corrects. It does not guess capitalised names, numbers and hashes, and shorter words have too many
- * neighbours.
+ * Matches the words that dex corrects. It does not correct words with digits, such as hashes, or shorter words, which resemble
+ * too many others.
  */
 const CORRECTABLE_WORD = /^\p{Ll}{4,64}$/u
-/** The form of a last word that may be unfinished: at least three letters. */
+/** Matches a last word that may be unfinished. It needs at least three letters. */
 const UNFINISHED_WORD = /^\p{Ll}{3,64}$/u
-/** The fewest letters of a word that may contain two mistakes. Shorter words may contain one. */
+/** The minimum number of letters of a word that may contain two mistakes. Shorter words may contain one. */
 const MIN_LENGTH_FOR_TWO_MISTAKES = 8
 const MAX_CORRECTIONS = 3
-/** The most words that are tried as completions. */
+/** The maximum number of words that are tried as completions. */
 const MAX_ENDINGS = 8
-/** The most messages that are read to check whether a word occurs outside hidden projects. */
+/** The maximum number of messages that are read to check whether a word occurs outside hidden projects. */
 const MAX_TEXTS = 60
 
-/** The index to guess from, and its limits. */
+/** The index from which replacements are taken, and the limits that apply. */
 export type Vocabulary = {
   store: HistoryReader
   index: SearchIndex
   /** Projects whose words are never suggested unless they also occur elsewhere. */
   hidden: string[]
-  /** The most messages in which a word may occur and still be taken for the beginning of a longer one. */
-  few: number
+  /** A word that occurs in at most this many messages may be the beginning of a longer word. */
+  maxMessages: number
 }
 
-/** Corrects words that do not occur. Returns undefined if all words occur, or if there are no similar ones. */
+/** Corrects words that do not occur, and completes the last word if it is rare. Returns undefined if nothing was replaced. */
 export async function correctWords(
   vocabulary: Vocabulary,
   query: Query,
@@ -55,15 +55,18 @@ export async function correctWords(
   return { query: replaced.reduce(replaceWord, query), replaced }
 }
 
-/** Returns the words that occur in at most a few messages. */
-async function rareWords({ index, few }: Vocabulary, { words }: Query): Promise<{ word: string; messages: number }[]> {
+/** Returns the correctable words that occur in at most `maxMessages` messages. */
+async function rareWords(
+  { index, maxMessages }: Vocabulary,
+  { words }: Query,
+): Promise<{ word: string; messages: number }[]> {
   const typed = words.filter(
     (word) => (word === words.at(-1) ? UNFINISHED_WORD : CORRECTABLE_WORD).test(word) && !isStopword(word),
   )
   const { shares, sample } = await index.sizes(typed.map((words) => ({ words })))
-  const rare = typed.filter((_, i) => shares[i]! * sample <= few)
+  const rare = typed.filter((_, i) => shares[i]! * sample <= maxMessages)
   const totals = await Promise.all(rare.map((words) => index.count({ match: [{ words }] })))
-  return rare.map((word, i) => ({ word, messages: totals[i]!.total })).filter(({ messages }) => messages <= few)
+  return rare.map((word, i) => ({ word, messages: totals[i]!.total })).filter(({ messages }) => messages <= maxMessages)
 }
 
 /** Words that begin with the given letters, most common first. */
@@ -74,7 +77,7 @@ export async function completionsOf(index: SearchIndex, word: string): Promise<s
     .filter((one) => one !== word)
 }
 
-/** The most words that a reader who may not see everything is offered, in alphabetical order. */
+/** The maximum number of words offered to a reader who may not see everything. They are taken in alphabetical order. */
 const MAX_VISIBLE_WORDS = 200
 
 /**
@@ -82,17 +85,17 @@ const MAX_VISIBLE_WORDS = 200
  * use up the limit, because that would reveal how many there are.
  */
 async function visibleWords<W extends WrittenWord>(index: SearchIndex, words: W[]): Promise<W[]> {
-  const all = words.toSorted((a, b) => (a.word < b.word ? -1 : 1))
+  const sortedWords = words.toSorted((a, b) => (a.word < b.word ? -1 : 1))
   const visible: W[] = []
-  for (let at = 0; at < all.length && visible.length < MAX_VISIBLE_WORDS; at += MAX_VISIBLE_WORDS) {
-    const batch = all.slice(at, at + MAX_VISIBLE_WORDS)
+  for (let at = 0; at < sortedWords.length && visible.length < MAX_VISIBLE_WORDS; at += MAX_VISIBLE_WORDS) {
+    const batch = sortedWords.slice(at, at + MAX_VISIBLE_WORDS)
     const totals = await Promise.all(batch.map(({ word }) => index.count({ match: [{ words: word }] })))
     visible.push(...batch.map((one, i) => ({ ...one, spread: totals[i]!.total })).filter(({ spread }) => spread > 0))
   }
   return visible.slice(0, MAX_VISIBLE_WORDS).sort((a, b) => b.spread - a.spread)
 }
 
-/** Words that this one may be a misspelling of, likeliest first. */
+/** Words that the typed word may be a misspelling of, likeliest first. */
 async function wordsLike(index: SearchIndex, word: string): Promise<string[]> {
   const maxMistakes = word.length >= MIN_LENGTH_FOR_TWO_MISTAKES ? 2 : 1
   const letters = lettersOf(word)
@@ -103,15 +106,15 @@ async function wordsLike(index: SearchIndex, word: string): Promise<string[]> {
       return distance > maxMistakes ? [] : [{ ...one, distance }]
     },
   )
-  const known = index.leavesOut ? await visibleWords(index, similarWords) : similarWords
-  return known.sort((a, b) => compareLikelihood(word, a, b)).map((one) => one.word)
+  const visibleSimilar = index.leavesOut ? await visibleWords(index, similarWords) : similarWords
+  return visibleSimilar.sort((a, b) => compareLikelihood(word, a, b)).map((one) => one.word)
 }
 
 type SimilarWord = WrittenWord & { distance: number }
 
 /**
- * Compares candidates: fewer mistakes first, then common words. A different first letter counts double, because few people
- * mistype it.
+ * Compares candidates: fewer mistakes first, then common words. A word with the typed first letter counts as twice as common,
+ * because few people mistype the first letter.
  */
 function compareLikelihood(typed: string, a: SimilarWord, b: SimilarWord): number {
   return a.distance - b.distance || weightOf(typed, b) - weightOf(typed, a) || (a.word < b.word ? -1 : 1)
@@ -121,7 +124,7 @@ function weightOf(typed: string, { word, spread }: SimilarWord): number {
   return spread * (word[0] === typed[0] ? 2 : 1)
 }
 
-/** A bit mask of a word's letters. Words whose letters differ more than the allowed mistakes are not compared. */
+/** A bit mask of a word's letters. Words whose letters differ by more than the allowed mistakes can explain are not compared. */
 function lettersOf(word: string): number {
   let letters = 0
   for (let i = 0; i < word.length; i++) letters |= 1 << (word.charCodeAt(i) & 31)
@@ -158,7 +161,7 @@ async function occurs({ store, index, hidden }: Vocabulary, word: string): Promi
   return false
 }
 
-/** Replaces the typed word in the query. */
+/** Replaces the typed word in the query. If the word is only unfinished, the query also keeps searching for it. */
 function replaceWord(query: Query, { typed, by, why }: ReplacedWord): Query {
   const replacements = (why === "typo" ? by.slice(0, 1) : [...by, typed]).map((word) => parseQuery(word))
   const isTyped = (words: string) => words === typed
@@ -166,12 +169,12 @@ function replaceWord(query: Query, { typed, by, why }: ReplacedWord): Query {
   return {
     ...query,
     terms: [...query.terms.filter(({ words }) => !isTyped(words)), ...replacements.flatMap(({ terms }) => terms)],
-    pairs: query.pairs.map((pair) => ({ ...pair, words: wordByWord(pair.words, typed, by[0]!) })),
+    pairs: query.pairs.map((pair) => ({ ...pair, words: replaceInText(pair.words, typed, by[0]!) })),
     words: query.words.map((word) => (isTyped(word) ? first.words[0]! : word)),
-    text: wordByWord(query.text, typed, by[0]!),
+    text: replaceInText(query.text, typed, by[0]!),
   }
 }
 
-function wordByWord(text: string, typed: string, correction: string): string {
+function replaceInText(text: string, typed: string, correction: string): string {
   return text.replaceAll(/\p{L}+/gu, (word) => (word.toLowerCase() === typed ? correction : word))
 }

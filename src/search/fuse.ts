@@ -22,29 +22,30 @@ export type FusedRanking = {
 export type CosineSpread = { centre: number; deviation: number }
 
 /**
- * The nearest messages, best first. Some always exist; only those with a cosine above `near` are really related. `worth` computes
- * a message's score from its cosine and its place (0 is the nearest). The best message by words has 1.
+ * The messages with the most similar vectors, best first. Some always exist; only those with a cosine above `minCosine` are
+ * really related. `scoreOf` computes a message's score from its cosine and its position in this list (0 is the nearest). On the
+ * same scale, the best message by words has the score 1.
  */
-export type NearestMessages = { hits: IndexHit[]; near: number; worth: Worth }
-type Worth = (cosine: number, place: number) => number
+export type NearestMessages = { hits: IndexHit[]; minCosine: number; scoreOf: CosineScore }
+type CosineScore = (cosine: number, place: number) => number
 
 /** The constant of reciprocal rank fusion, as in the original paper, and the score of the nearest message. */
-const K = 60
+const RRF_CONSTANT = 60
 const NEAREST_SCORE = 0.2
 
 /** Scores by rank, because cosines of different models are not comparable. */
-export const scoreByRank: Worth = (_, place) => (NEAREST_SCORE * (K + 1)) / (K + place + 1)
+export const scoreByRank: CosineScore = (_, place) => (NEAREST_SCORE * (RRF_CONSTANT + 1)) / (RRF_CONSTANT + place + 1)
 
 /**
- * Nearness counts only from this many standard deviations above the mean. Each further deviation adds WORTH_PER_DEVIATION to the
- * score. Chosen on the tune halves.
+ * A cosine counts only from this many standard deviations above the mean. Each further deviation adds SCORE_PER_DEVIATION to the
+ * score. Both were chosen on one half of each evaluation set.
  */
 const MIN_DEVIATIONS = 3
-const WORTH_PER_DEVIATION = 0.1
+const SCORE_PER_DEVIATION = 0.1
 
 /** Scores a message by how far its cosine stands out from those of unrelated messages. */
-export function scoreByDistance({ centre, deviation }: CosineSpread): Worth {
-  return (cosine) => WORTH_PER_DEVIATION * Math.max(0, (cosine - centre) / deviation - MIN_DEVIATIONS)
+export function scoreByDistance({ centre, deviation }: CosineSpread): CosineScore {
+  return (cosine) => SCORE_PER_DEVIATION * Math.max(0, (cosine - centre) / deviation - MIN_DEVIATIONS)
 }
 
 export function minNearCosine({ centre, deviation }: CosineSpread): number {
@@ -52,14 +53,14 @@ export function minNearCosine({ centre, deviation }: CosineSpread): number {
 }
 
 /**
- * Merges the messages of both lists, then groups them by conversation as without vectors. A message keeps its score by words,
- * relative to the best one, and gains by its nearness. If both sides counted only ranks, a conversation's few good messages would
- * no longer outweigh many weak ones (measured, see docs/embeddings.md). A message that words did not find is added only if it is
- * near. The parts of every score add up to it.
+ * Merges the messages that match words with the nearest ones, then groups them by conversation, as a search without vectors does.
+ * A message keeps its score for words, divided by the best one, and a near message gets a bonus. If both lists counted only by
+ * rank, a conversation's many weak messages would outweigh the few good ones of another (measured, see docs/embeddings.md). A
+ * message that matches no words is added only if it is near. Each score is the sum of its parts.
  */
 export function fuseRankings(
   { messages, conversations, plan }: Ranking,
-  { hits, near, worth }: NearestMessages,
+  { hits, minCosine, scoreOf }: NearestMessages,
 ): FusedRanking {
   const best = messages[0]?.score || 1
   const fused = new Map<string, RankedMessage & RankEvidence>()
@@ -70,16 +71,16 @@ export function fuseRankings(
   }
   const vector = new Map<string, number>()
   for (const [i, hit] of hits.entries()) {
-    const value = worth(hit.score, i)
+    const value = scoreOf(hit.score, i)
     const part = { name: "vector" as const, value }
-    const known = fused.get(messageRefText(hit))
-    if (value === 0 || (!known && hit.score <= near)) continue
+    const existing = fused.get(messageRefText(hit))
+    if (value === 0 || (!existing && hit.score <= minCosine)) continue
     if (!vector.has(formatRef(hit.ref))) vector.set(formatRef(hit.ref), hit.score)
-    if (known) {
-      known.score += value
-      known.parts.push(part)
-      known.rank_source = "both"
-      known.score_vec = hit.score
+    if (existing) {
+      existing.score += value
+      existing.parts.push(part)
+      existing.rank_source = "both"
+      existing.score_vec = hit.score
     } else
       fused.set(messageRefText(hit), {
         ...hit,
@@ -101,15 +102,15 @@ export function fuseRankings(
   }
 }
 
-function evidenceOf(lex: number | undefined, vec: number | undefined): RankEvidence {
+function evidenceOf(lexicalScore: number | undefined, vectorScore: number | undefined): RankEvidence {
   return {
-    rank_source: lex === undefined ? "vector" : vec === undefined ? "lexical" : "both",
-    score_lex: lex,
-    score_vec: vec,
+    rank_source: lexicalScore === undefined ? "vector" : vectorScore === undefined ? "lexical" : "both",
+    score_lex: lexicalScore,
+    score_vec: vectorScore,
   }
 }
 
-/** The number of first rows that keep their places, and the number of rows that are moved up to follow them. */
+/** The number of first rows that keep their positions, and the number of rows that are moved up to follow them. */
 const FIXED_ROWS = 3
 const PROMOTED_ROWS = 2
 

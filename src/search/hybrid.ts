@@ -1,7 +1,6 @@
 import { isDexError } from "../core/error.ts"
-import { embedQuery } from "../embed/embed-query.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
-import { matchingStoredId, openEmbedder } from "../embed/open-embedder.ts"
+import { embedQuery, matchingStoredId, openEmbedder } from "../embed/open-embedder.ts"
 import type { IndexHit } from "../store/index/query.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { VectorFilter, VectorIndex } from "../store/index/vector-index.ts"
@@ -34,18 +33,18 @@ export type HybridRanking = {
   degraded: string[]
 }
 
-/** The number of messages that vectors contribute. */
+/** The maximum number of messages that vectors contribute. */
 const MAX_NEAREST = 100
 /**
  * The models whose distances were measured. For these, a message's score depends on how far it stands out. For any other model,
- * it depends only on the message's rank, as for the weakest measured model: if a weak model counted as much as words, search
- * would get worse. See docs/embeddings.md.
+ * it depends only on the message's rank, because search would get worse if a weak model counted as much as words. See
+ * docs/embeddings.md.
  */
 const MEASURED_MODELS = /all-minilm-l6-v2/i
-/** The share of the question that the best rows by words must contain; below it, words are not enough. */
+/** If the best rows by words contain less than this share of the question, the nearest messages are moved up. */
 const MIN_COVERAGE = 0.5
 
-/** The fewest messages from which a distribution can be estimated, and the smallest deviation that is plausible. */
+/** The minimum number of messages from which a distribution can be estimated, and the smallest deviation that is plausible. */
 const MIN_SAMPLE = 20
 const MIN_DEVIATION = 0.02
 
@@ -65,13 +64,13 @@ export async function addVectorResults(
   const { hits, embedder, spread, near, degraded } = vectorResults
   const isNear = hits.some((hit) => hit.score > near)
   if (!MEASURED_MODELS.test(embedder))
-    return { fused: fuseRankings(lexical, { hits, near, worth: scoreByRank }), isNear, degraded }
-  const worth = scoreByDistance(spread)
+    return { fused: fuseRankings(lexical, { hits, minCosine: near, scoreOf: scoreByRank }), isNear, degraded }
+  const scoreOf = scoreByDistance(spread)
   if ((await readCoverage()) >= MIN_COVERAGE)
-    return { fused: fuseRankings(lexical, { hits, near, worth }), isNear, degraded }
+    return { fused: fuseRankings(lexical, { hits, minCosine: near, scoreOf }), isNear, degraded }
   const lowerLimit = Number.isFinite(near) ? Math.min(near, minNearCosine(spread)) : near
-  const all = fuseRankings(lexical, { hits, near: lowerLimit, worth })
-  return { fused: promoteNearest(all, hits), isNear, degraded }
+  const fused = fuseRankings(lexical, { hits, minCosine: lowerLimit, scoreOf })
+  return { fused: promoteNearest(fused, hits), isNear, degraded }
 }
 
 type VectorResults = { hits: IndexHit[]; spread: CosineSpread; near: number; embedder: string; degraded: string[] }
@@ -85,9 +84,9 @@ async function findNearest(
     const settings = meaning.settings()
     const vectors = await index.vectors()
     const spaces = vectors.stats().filter((space) => space.vectors > 0)
-    const known = spaces.map((space) => space.embedder)
-    const id = matchingStoredId(settings, known)
-    if (id === undefined) return { why: missingVectorsReason(settings, known) }
+    const storedIds = spaces.map((space) => space.embedder)
+    const id = matchingStoredId(settings, storedIds)
+    if (id === undefined) return { why: missingVectorsReason(settings, storedIds) }
     if (!vectors.isTrusted(id))
       return {
         why: `The model behind ${id} has changed since the vectors were made. Make them again: dex doctor reindex --vectors`,
@@ -107,18 +106,18 @@ async function findNearest(
   }
 }
 
-function missingVectorsReason(settings: EmbedSettings, known: string[]): string {
+function missingVectorsReason(settings: EmbedSettings, storedIds: string[]): string {
   const isLocal = settings.provider === "local"
-  const wanted = isLocal ? "the local model" : `${settings.provider}:${settings.model ?? "(no model)"}`
-  if (!isLocal && !settings.model) return "No embedding model is chosen: dex config set embed.model …"
-  return known.length === 0
-    ? `No message has a vector from ${wanted} yet. \`dex sync\` makes them.`
-    : `The stored vectors are from another model (${known.join(", ")}), not from ${wanted}. \`dex sync\` makes new ones.`
+  const wantedModel = isLocal ? "the local model" : `${settings.provider}:${settings.model ?? "(no model)"}`
+  if (!isLocal && !settings.model) return "No embedding model is chosen. Choose one: dex config set embed.model …"
+  return storedIds.length === 0
+    ? `No message has a vector from ${wantedModel} yet. \`dex sync\` makes them.`
+    : `The stored vectors are from another model (${storedIds.join(", ")}), not from ${wantedModel}. \`dex sync\` makes new ones.`
 }
 
 /**
- * The cosine above which a message is near. It is higher than the largest cosine to be expected among this many unrelated
- * messages: the largest of n normally distributed values is almost always below √(2 ln n) deviations. This works for every model,
+ * The cosine above which a message is near. It is higher than the largest cosine that this many unrelated messages are likely to
+ * reach: the largest of n normally distributed values is almost always below √(2 ln n) deviations. This works for every model,
  * although 0.4 is a high cosine for some and 0.8 is a low one for others.
  */
 function nearLimit({ centre, deviation }: CosineSpread, count: number): number {
@@ -126,10 +125,10 @@ function nearLimit({ centre, deviation }: CosineSpread, count: number): number {
 }
 
 function embeddingProgressNotes(vectors: VectorIndex, space: VectorStats): string[] {
-  const all = vectors.documents()
+  const total = vectors.documents()
   const done = space.vectors + space.empty
-  if (done >= all) return []
-  return [`${Math.floor((100 * done) / all)} % of the messages are embedded so far. \`dex sync\` embeds the rest.`]
+  if (done >= total) return []
+  return [`${Math.floor((100 * done) / total)} % of the messages are embedded so far. \`dex sync\` embeds the rest.`]
 }
 
 function toSentence(text: string): string {

@@ -12,14 +12,14 @@ import type { Query } from "./query.ts"
 export type ShownPassage = { number: number; message: StoredMessage; snippet: string }
 
 export type PassageQuery = { query: Query; weights: readonly number[] }
-/** The other matching messages, best first, and the share of the question that the best one's complete text contains. */
-export type OtherMatches = { ref: Ref; numbers: readonly number[]; worth: number }
+/** The other matching messages, best first, and the share of the question that the best message's complete text contains. */
+export type OtherMatches = { ref: Ref; numbers: readonly number[]; bestCoverage: number }
 
-/** The most matching messages to read. */
+/** The maximum number of matching messages to read. */
 const MAX_MATCHES = 12
-/** The share of the best message's coverage that prose must have to be worth showing. */
+/** Prose is worth showing only if its coverage is at least this share of the best message's coverage. */
 const MIN_COVERAGE_SHARE = 0.5
-/** The most messages of a conversation that are searched for prose if no matching message has any. The index rules some out. */
+/** The maximum number of messages to search for prose if no matching message has any. The index rules some of them out. */
 const MAX_MESSAGES = 400
 
 /**
@@ -34,7 +34,10 @@ export async function findPassage(
   passageQuery: PassageQuery,
 ): Promise<ShownPassage | undefined> {
   const bestPassage = bestOf([best], passageQuery)
-  if ((bestPassage && bestPassage.worth >= matches.worth * MIN_COVERAGE_SHARE) || matches.numbers.length === 0)
+  if (
+    (bestPassage && bestPassage.coverage >= matches.bestCoverage * MIN_COVERAGE_SHARE) ||
+    matches.numbers.length === 0
+  )
     return bestPassage
   const words = passageQuery.query.words.map((word) => ({ words: word }))
   const messagesAmong = async (numbers: number[]) => {
@@ -46,15 +49,18 @@ export async function findPassage(
   const passage =
     others.length === 0 ? bestPassage : bestOf([best, ...orderByNumbers(others, matches.numbers)], passageQuery)
   if (passage) return passage
-  const all = (await store.versions(matches.ref)).map(({ number }) => number).slice(0, MAX_MESSAGES)
-  return bestOf(await messagesAmong(all), passageQuery)
+  const allNumbers = (await store.versions(matches.ref)).map(({ number }) => number).slice(0, MAX_MESSAGES)
+  return bestOf(await messagesAmong(allNumbers), passageQuery)
 }
 
-/** Prefers spoken text to thinking. Of equal passages, the first one wins. */
+/**
+ * Returns the passage that contains most of the query. If two contain equally much, prefers what was said to thinking and
+ * summaries, and then the first passage.
+ */
 function bestOf(
   messages: readonly StoredMessage[],
   { query, weights }: PassageQuery,
-): (ShownPassage & { worth: number }) | undefined {
+): (ShownPassage & { coverage: number }) | undefined {
   const beginnings = query.words.map((word) => word.slice(0, STEM_CHARS))
   const candidates = messages.flatMap((message) =>
     [isSpoken, isAside].flatMap((isWanted, place) => {
@@ -76,12 +82,12 @@ function bestOf(
   const passages = candidates.flatMap(({ message, place }, i) => {
     const { snippet, contains } = textMatches[i]!
     if (!contains.includes(true) || !hasPhrases[i]) return []
-    return [{ number: message.number, message, snippet, worth: coverage(weights, contains), place }]
+    return [{ number: message.number, message, snippet, coverage: coverage(weights, contains), place }]
   })
-  return passages.sort((a, b) => b.worth - a.worth || a.place - b.place)[0]
+  return passages.sort((a, b) => b.coverage - a.coverage || a.place - b.place)[0]
 }
 
-/** A passage must contain the quoted phrases, or it would not show what was found. */
+/** Returns for each text whether it contains all quoted phrases. A passage without them would not show what was found. */
 function containPhrases(texts: string[], { required }: Query): boolean[] {
   if (required.length === 0) return texts.map(() => true)
   const phrases = required.map(({ words }) => words)

@@ -3,13 +3,13 @@ import type { Term } from "../store/index/terms.ts"
 
 /** A parsed query. Any text is valid: everything that is not a filter, phrase or exclusion is a word. */
 export type Query = {
-  /** A message matches if it contains any of these. More and rarer matches are better. Each term occurs once. */
+  /** A message matches if it contains any of these terms. More and rarer matches rank higher. Each term occurs once. */
   terms: Term[]
   /** Adjacent words of the query, as phrases. Text with these phrases ranks higher. */
   pairs: Term[]
   /** Phrases in quotation marks. All of them must occur. */
   required: Term[]
-  /** `-word`: none of these may occur. */
+  /** Words and phrases with a minus sign before them. None of these may occur. */
   excluded: Term[]
   filters: QueryFilters
   /** The typed text without filters and exclusions, for models. */
@@ -22,13 +22,13 @@ export type Query = {
 
 export type QueryFilters = Partial<Record<(typeof FILTER_NAMES)[number], string>>
 
-export const FILTER_NAMES = ["project", "source", "file", "tool", "role", "from", "to", "model"] as const
+export const FILTER_NAMES = ["project", "source", "file", "tool", "role", "from", "to", "model", "tag"] as const
 
 const TOKEN = /(-?)(?:([a-z]+):)?"([^"]*)"?|(\S+)/gi
 const FILTER = new RegExp(`^(${FILTER_NAMES.join("|")}):(.+)$`, "i")
 const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
 const HASH = /^(?=.*\d)[0-9a-f]{7,40}$/i
-/** The most terms of a query, more than anybody types. The beginning of a pasted log is still searched. */
+/** The maximum number of terms in a query, which is more than anybody types. Only the beginning of a pasted log is searched. */
 const MAX_TERMS = 40
 const MAX_QUERY_LENGTH = 4_000
 
@@ -47,9 +47,9 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
   const isCommandLine = /(?:^|\s)--[a-z]/i.test(text)
   const plain: string[] = []
   const applyFilter = (name: string, value: string): boolean => {
-    const known = FILTER_NAMES.find((one) => one === name.toLowerCase())
-    if (known === undefined || value === "" || !accepts(known, value)) return false
-    query.filters[known] = value
+    const filterName = FILTER_NAMES.find((one) => one === name.toLowerCase())
+    if (filterName === undefined || value === "" || !accepts(filterName, value)) return false
+    query.filters[filterName] = value
     return true
   }
   for (const [matched, minus, name, phrase, word] of text.matchAll(TOKEN)) {
@@ -66,8 +66,8 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
       if (name !== undefined) plain.push(name)
       continue
     }
-    const named = FILTER.exec(word ?? matched)
-    if (named && applyFilter(named[1]!, named[2]!)) continue
+    const filterMatch = FILTER.exec(word ?? matched)
+    if (filterMatch && applyFilter(filterMatch[1]!, filterMatch[2]!)) continue
     const excludedWord = /^-([\p{L}]{2,})$/u.exec(word ?? "")?.[1]
     if (excludedWord !== undefined && !isCommandLine) {
       query.excluded.push(termOf(excludedWord))
@@ -115,7 +115,10 @@ function termOf(text: string): Term {
   return { words: text.toLowerCase() }
 }
 
-/** Returns false for several words: a count of the messages with any of them would be useless. */
+/**
+ * Returns true if the query is one word or only phrases in quotation marks. For other queries, a count would be useless, because
+ * it would include messages with only one of the words.
+ */
 export function isOneTerm({ words, required }: Query): boolean {
   const inPhrases = required.flatMap((phrase) => phrase.words.split(/\s+/)).length
   return words.length <= 1 || words.length <= inPhrases

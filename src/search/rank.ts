@@ -1,7 +1,10 @@
 import { formatRef, type Ref } from "../core/ref.ts"
+import type { HistoryReader } from "../store/history/store.ts"
 import { CARD_NUMBER, type Column } from "../store/index/fields.ts"
 import type { IndexFilter, IndexHit } from "../store/index/query.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
+import { containedWords } from "../store/index/snippets.ts"
+import { coverage } from "./floor.ts"
 import { planQuery, type QueryPlan } from "./plan.ts"
 import { phrasesOf, type Query } from "./query.ts"
 
@@ -23,23 +26,25 @@ export type RankedConversation = {
 
 export type Ranking = { messages: RankedMessage[]; conversations: RankedConversation[]; plan: QueryPlan }
 
-/** The most messages to rank. More would change nothing near the top. */
+/** The maximum number of messages to rank. More would change nothing near the top. */
 const MAX_CANDIDATES = 300
-/** The most ranked messages that are looked up for each common word. */
+/** The maximum number of ranked messages that are looked up for each common word. */
 const MAX_LOOKED_UP = 100
 
 const COLUMN_WEIGHTS: Record<Column, number> = { returned: 0.5, said: 2, called: 1.1, aside: 0.85, hidden: 0.5 }
-/** The ranking's parameters. Fitted on the tune halves of the evaluation sets; see docs/retrieval.md. */
+/** The ranking's parameters. Fitted on one half of each evaluation set; see docs/retrieval.md. */
 export const RANK_WEIGHTS = {
-  /** The weight of a word by who wrote it. */
+  /** The weight of a word, by the kind of text that contains it. */
   columns: COLUMN_WEIGHTS,
-  /** The worth of two adjacent words of the query, as a share of their worth as one word. */
+  /** The score of two adjacent words of the query, as a share of the score of one word. */
   pairs: 0.3,
   /** The share of a hit's score that a neighbouring message receives. */
   neighbours: 0.2,
-  /** A conversation's score is the sum of its best messages; each counts this much of the one before. */
+  /**
+   * A conversation's score is the sum of its best messages' scores. Each further message counts this share of the one before.
+   */
   decay: 0.5,
-  /** The number of messages that count. */
+  /** The number of best messages that count towards a conversation's score. */
   counted: 8,
 }
 
@@ -54,9 +59,13 @@ export async function rank(index: SearchIndex, query: Query, filters: Omit<Index
     limit: MAX_CANDIDATES,
   }
   const hits = new Map<string, RankedMessage>()
-  collect(hits, "words", 1, await index.find({ ...scope, match: plan.match }))
-  if (plan.pairs.length > 0)
-    collect(hits, "pairs", RANK_WEIGHTS.pairs, await index.find({ ...scope, match: plan.pairs }))
+  // At once, because a remote index answers both with one request.
+  const [words, pairs] = await Promise.all([
+    index.find({ ...scope, match: plan.match }),
+    plan.pairs.length > 0 ? index.find({ ...scope, match: plan.pairs }) : [],
+  ])
+  addHits(hits, "words", 1, words)
+  addHits(hits, "pairs", RANK_WEIGHTS.pairs, pairs)
   await addCommon(index, hits, plan)
   addNeighbours(hits)
   const messages = [...hits.values()].sort(compareByScore)
@@ -67,13 +76,13 @@ export function messageRefText({ ref, number }: { ref: Ref; number: number }): s
   return formatRef({ ...ref, number })
 }
 
-function collect(hits: Map<string, RankedMessage>, name: ScorePart["name"], weight: number, found: IndexHit[]): void {
+function addHits(hits: Map<string, RankedMessage>, name: ScorePart["name"], weight: number, found: IndexHit[]): void {
   for (const hit of found) {
-    const known = hits.get(messageRefText(hit))
+    const existing = hits.get(messageRefText(hit))
     // A message that is not in the list yet has no score for its words, so a pair alone would misrank it.
-    if (!known && name !== "words") continue
+    if (!existing && name !== "words") continue
     const value = weight * hit.score
-    if (known) addPart(known, name, value)
+    if (existing) addPart(existing, name, value)
     else hits.set(messageRefText(hit), { ...hit, score: value, parts: [{ name, value }] })
   }
 }
@@ -108,15 +117,18 @@ function addNeighbours(hits: Map<string, RankedMessage>): void {
   for (const [hit, value] of bonuses) addPart(hit, "neighbours", value)
 }
 
-/** Best first, then newest, then by name, so that two runs return the same order. */
+/** Sorts by score, then newest first, then by ref, so that every run returns the same order. */
 export function compareByScore(a: Candidate, b: Candidate): number {
   return (
-    b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(formatRef(a.ref), formatRef(b.ref)) || a.number - b.number
+    b.score - a.score ||
+    (b.at ?? 0) - (a.at ?? 0) ||
+    compareTexts(formatRef(a.ref), formatRef(b.ref)) ||
+    a.number - b.number
   )
 }
 type Candidate = { ref: Ref; number: number; at?: number; score: number }
 
-function compare(a: string, b: string): number {
+function compareTexts(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
@@ -133,4 +145,34 @@ export function groupByConversation(messages: RankedMessage[]): RankedConversati
     return { ref: first.ref, score: first.score + further, parts, best, others }
   })
   return conversations.sort((a, b) => compareByScore({ ...a.best, score: a.score }, { ...b.best, score: b.score }))
+}
+
+// Titles. People who type words of a title usually mean the conversation with that title, not one in which a tool printed
+// the same words.
+
+/** The number of best conversations to consider. */
+const MAX_TITLED = 60
+/** The minimum share of the query that a title must contain; with less, the title is about something else. */
+const MIN_COVERAGE = 0.8
+/** The score of a title that contains the complete query, relative to the best conversation's score. See docs/retrieval.md. */
+const MAX_TITLE_SCORE = 0.5
+
+/** Adds the scores of titles and reorders the rows. The parts of a score still add up to it. */
+export async function addTitleScores<Row extends RankedConversation>(
+  store: HistoryReader,
+  rows: Row[],
+  { words }: Query,
+  wordWeights: readonly number[],
+): Promise<Row[]> {
+  const best = rows[0]?.score ?? 0
+  const top = rows.slice(0, MAX_TITLED)
+  const contained = containedWords(await store.titles(top.map(({ ref }) => ref)), words)
+  const weighed = top.map((row, i) => {
+    const share = coverage(wordWeights, contained[i]!)
+    if (share < MIN_COVERAGE) return row
+    const value = MAX_TITLE_SCORE * best * share
+    return { ...row, score: row.score + value, parts: [...row.parts, { name: "title" as const, value }] }
+  })
+  // Sorting is stable, so equal rows keep their order.
+  return [...weighed, ...rows.slice(MAX_TITLED)].sort((a, b) => b.score - a.score)
 }

@@ -1,6 +1,7 @@
+import { CONVERSATION_KINDS, type Kind } from "../core/conversation.ts"
 import { messageText } from "../core/format.ts"
 import { formatRef } from "../core/ref.ts"
-import type { HistoryReader, StoredMessage } from "../store/history/store.ts"
+import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import { matchTexts } from "../store/index/snippets.ts"
 import { createRowFolding } from "./fold.ts"
 import { findPassage } from "./passage.ts"
@@ -10,9 +11,9 @@ import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
 
 /** The longest time that a search without an index may take, in milliseconds. The answer says how much was read. */
 const MAX_TIME_MS = 3_000
-const PAGE = 50
+const PAGE_SIZE = 50
 
-/** Reads the history, newest first, if there is no index. This is slower, and the outcome says so. */
+/** Searches by reading the history, newest first, if there is no index. This is slower, and the outcome says so. */
 export async function scanHistory(
   store: HistoryReader,
   query: Query,
@@ -22,37 +23,33 @@ export async function scanHistory(
   const deadline = Date.now() + MAX_TIME_MS
   const words = query.words.map((word) => word.toLowerCase())
   const wantedRefs = filters.conversations && new Set(filters.conversations.map(formatRef))
+  const excludedRefs = new Set(filters.excludedConversations?.map(formatRef))
   const phrases = query.required.map(({ words: phrase }) => phrase)
   const excludedWords = query.without.map((word) => word.toLowerCase())
   const hits: ScannedHit[] = []
   let total = 0
   let scanned = 0
   let listed = 0
-  let complete = false
-  for (let offset = 0; Date.now() < deadline; offset += PAGE) {
-    const page = await store.list({
-      limit: PAGE,
-      offset,
-      project: input.project,
-      source: input.sources?.length === 1 ? input.sources[0] : undefined,
-      from: input.from,
-      to: input.to,
-      kinds: input.kinds,
-      inside: input.inside,
-    })
-    listed = page.total
-    if (page.rows.length === 0) {
-      complete = true
+  let complete = true
+  for await (const page of listedPages(store, input, filters)) {
+    listed += page.added
+    if (Date.now() >= deadline) {
+      complete = false
       break
     }
     for (const row of page.rows) {
-      if (Date.now() > deadline) break
+      if (Date.now() >= deadline) {
+        complete = false
+        break
+      }
       scanned++
-      if (wantedRefs && !wantedRefs.has(formatRef(row.ref))) continue
+      const name = formatRef(row.ref)
+      if ((wantedRefs && !wantedRefs.has(name)) || excludedRefs.has(name)) continue
+      if (filters.sources && !filters.sources.includes(row.ref.source)) continue
       let best: { message: StoredMessage; text: string } | undefined
       let count = 0
       for (const message of await store.messages(row.ref)) {
-        if (message.copied || isOutside(message, row.ended_at, input)) continue
+        if (message.copied || isFilteredOut(message, row.ended_at, input)) continue
         const text = messageText(message, "full")
         const lower = text.toLowerCase()
         const contains = (word: string) => lower.includes(word)
@@ -79,7 +76,7 @@ export async function scanHistory(
       ({ message, row }) =>
         input.prose &&
         message &&
-        findPassage(store, undefined, message, { ref: row.ref, numbers: [], worth: 1 }, passageQuery),
+        findPassage(store, undefined, message, { ref: row.ref, numbers: [], bestCoverage: 1 }, passageQuery),
     ),
   )
   return {
@@ -92,9 +89,34 @@ export async function scanHistory(
   }
 }
 
+/** Lists the conversations and then the documents that the filters may select. `added` sums up to the number of all of them. */
+export async function* listedPages(
+  store: HistoryReader,
+  { project, from, to, inside }: Pick<SearchInput, "project" | "from" | "to" | "inside">,
+  { kinds, excludedKinds, collections, excludedCollections }: Scope["filters"],
+): AsyncGenerator<{ rows: ConversationRow[]; added: number }> {
+  const isSelected = (kind: Kind) => (kinds === undefined || kinds.includes(kind)) && !excludedKinds?.includes(kind)
+  const lists: (string[] | undefined)[] = []
+  if (CONVERSATION_KINDS.some((kind) => kind !== "document" && isSelected(kind))) lists.push(undefined)
+  if (isSelected("document")) {
+    const known = (await store.collections()).map(({ name }) => name)
+    lists.push(collections ?? known.filter((name) => !excludedCollections?.includes(name)))
+  }
+  for (const collections of lists)
+    for (let offset = 0; ; offset += PAGE_SIZE) {
+      const filter = { project, from, to, kinds, inside, collections }
+      const { rows, total } = await store.list({ ...filter, limit: PAGE_SIZE, offset })
+      if (rows.length === 0) break
+      yield { rows, added: offset === 0 ? total : 0 }
+    }
+}
+
 type ScannedHit = Omit<SearchHit, "snippet"> & { text: string }
 
-/** Returns only as many rows as requested. A conversation and its subagents share a row, which shows the newest. */
+/**
+ * Returns no more rows than are needed for the requested page. Unless each message has its own row, a conversation and its
+ * subagents share one, which shows the newest of them.
+ */
 async function foldedRows(
   store: HistoryReader,
   hits: ScannedHit[],
@@ -114,7 +136,12 @@ async function foldedRows(
   return [...rows.values()]
 }
 
-function isOutside(message: StoredMessage, endedAt: number | undefined, input: SearchInput): boolean {
+/** Returns true if the filters for single messages leave this one out. */
+export function isFilteredOut(
+  message: StoredMessage,
+  endedAt: number | undefined,
+  input: Pick<SearchInput, "from" | "to" | "roles" | "tools">,
+): boolean {
   const { from, to, roles, tools } = input
   if (roles && !roles.includes(message.role)) return true
   const usedTools = message.parts.flatMap((part) => ("tool" in part && part.tool ? [part.tool.toLowerCase()] : []))

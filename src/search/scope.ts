@@ -13,6 +13,9 @@ export type Filters = {
   to?: number
   file?: string
   model?: string
+  tag?: string
+  /** Only conversations that the agents have deleted. */
+  archived?: boolean
   roles?: Role[]
   tools?: string[]
   conversation?: Ref
@@ -29,27 +32,24 @@ export type Filters = {
 }
 
 export type Scope = {
-  /** Can match nothing if a list of projects or conversations is empty. */
+  /** These filters match nothing if their list of projects or of conversations is empty. */
   filters: Omit<IndexFilter, "match">
   /** The filters for matches in private projects. Undefined if there can be none. */
   hidden?: Omit<IndexFilter, "match">
 }
 
-/** Builds the filters for the index. Returns undefined if one of them can match nothing, not even in a private project. */
+/** Builds the filters for the index. Returns undefined if nothing can match, not even in a private project. */
 export async function scopeOf(
   store: HistoryReader,
   input: Filters,
   platform = process.platform,
 ): Promise<Scope | undefined> {
   const filters: Scope["filters"] = {}
-  const projects = await store.projects()
+  const projects = await store.projects(input.project === undefined ? "private" : undefined)
   const hiddenProjects = projectsHiddenFrom(projects, input.inside, platform)
-  const wanted = input.project?.toLowerCase()
-  const isWanted = (path: string) => wanted === undefined || path.toLowerCase().includes(wanted)
-  if (wanted !== undefined)
-    filters.projects = projects
-      .map(({ path }) => path)
-      .filter((path) => isWanted(path) && !hiddenProjects.includes(path))
+  const wantedProjects = input.project === undefined ? undefined : projectsNamed(projects, input.project)
+  const isWanted = (path: string) => wantedProjects === undefined || wantedProjects.includes(path)
+  if (wantedProjects !== undefined) filters.projects = wantedProjects.filter((path) => !hiddenProjects.includes(path))
   if (input.sources) filters.sources = input.sources
   if (input.kinds) filters.kinds = input.kinds
   Object.assign(filters, documentsOf(await store.collections(), input))
@@ -62,6 +62,8 @@ export async function scopeOf(
   if (input.conversation) chosen.push([input.conversation])
   if (input.file !== undefined) chosen.push(await store.touching(input.file))
   if (input.model !== undefined) chosen.push(await store.usingModel(input.model))
+  if (input.tag !== undefined) chosen.push(await store.tagged(input.tag))
+  if (input.archived) chosen.push(await store.keptOnlyHere())
   const conversations = chosen.length > 0 ? intersectRefs(chosen) : undefined
   const scope =
     hiddenProjects.length === 0
@@ -71,8 +73,8 @@ export async function scopeOf(
 }
 
 /**
- * Separates what is in private projects, so that an answer does not depend on it: a name that occurs only in a private project
- * must give the same answer as a name that does not exist.
+ * Separates the filters for private projects from the filters for all other projects. A name that occurs only in a private
+ * project must give the same answer as a name that does not exist.
  */
 async function splitByPrivacy(
   store: HistoryReader,
@@ -101,8 +103,8 @@ export function canMatch({ projects, conversations }: Scope["filters"]): boolean
 }
 
 /**
- * The index without these projects: how often a word occurs in them changes no number, no order and no correction. Costs nothing
- * if there are none.
+ * Returns a view of the index without these projects, so that their messages affect no count, ranking or correction. Returns the
+ * index itself if there is nothing to leave out.
  */
 export async function indexWithout(
   store: HistoryReader,
@@ -128,7 +130,15 @@ export function withoutHidden(store: HistoryReader, { excludedProjects }: Scope[
   }
 }
 
-/** All private projects except the one in which the search runs. */
+/** The paths of the projects of which a folder or a remote contains this text. */
+export function projectsNamed(projects: readonly ProjectRow[], typed: string): string[] {
+  const part = typed.toLowerCase()
+  return projects
+    .filter(({ path, names = [] }) => [path, ...names].some((name) => name.toLowerCase().includes(part)))
+    .map(({ path }) => path)
+}
+
+/** Returns the paths of all private projects except the one in which the search runs. */
 export function projectsHiddenFrom(
   projects: readonly ProjectRow[],
   inside: string | undefined,
@@ -139,18 +149,17 @@ export function projectsHiddenFrom(
 }
 
 /**
- * Selects documents. Those of other projects are excluded unless their collection is named. If there are no documents, no filter
- * is added.
+ * Builds the filters that select or exclude documents. Documents of other projects are excluded unless their collection is named.
  */
 function documentsOf(known: Collection[], { among, collections, noGlobal, inside }: Filters): Partial<IndexFilter> {
   if (among === "history") return known.length > 0 ? { excludedKinds: ["document"] } : {}
-  const only: Partial<IndexFilter> = among === "docs" || collections ? { kinds: ["document"] } : {}
-  if (collections) return { ...only, collections }
+  const kindFilter: Partial<IndexFilter> = among === "docs" || collections ? { kinds: ["document"] } : {}
+  if (collections) return { ...kindFilter, collections }
   const unsearched = known.filter((collection) => !isSearchedByDefault(collection, { noGlobal, inside }))
-  return { ...only, ...(unsearched.length > 0 && { excludedCollections: unsearched.map(({ name }) => name) }) }
+  return { ...kindFilter, ...(unsearched.length > 0 && { excludedCollections: unsearched.map(({ name }) => name) }) }
 }
 
-/** Whether this collection is searched without being named. */
+/** Returns true if this collection is searched without being named. */
 export function isSearchedByDefault(
   { project }: Pick<Collection, "project">,
   { noGlobal, inside }: { noGlobal: boolean | undefined; inside: string | undefined },
@@ -159,7 +168,8 @@ export function isSearchedByDefault(
   return inside !== undefined && isSamePath(project, inside)
 }
 
-function intersectRefs([first = [], ...others]: Ref[][]): Ref[] {
+/** The refs that all of these lists contain. */
+export function intersectRefs([first = [], ...others]: Ref[][]): Ref[] {
   const names = others.map((refs) => new Set(refs.map(formatRef)))
   return first.filter((ref) => names.every((set) => set.has(formatRef(ref))))
 }

@@ -5,6 +5,7 @@ import { formatRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { matchTexts, type TextMatch } from "../store/index/snippets.ts"
+import type { Term } from "../store/index/terms.ts"
 import { coverage, coverageOfRarest, isBelowFloor, wordWeights } from "./floor.ts"
 import { createRowFolding } from "./fold.ts"
 import type { RankEvidence } from "./fuse.ts"
@@ -12,10 +13,16 @@ import type { VectorSearch } from "./hybrid.ts"
 import { findPassage, type ShownPassage } from "./passage.ts"
 import { planQuery, type QueryPlan } from "./plan.ts"
 import { isOneTerm, phrasesOf, type Query } from "./query.ts"
-import { type RankedConversation, type RankedMessage, type Ranking, rank, type ScorePart } from "./rank.ts"
+import {
+  addTitleScores,
+  type RankedConversation,
+  type RankedMessage,
+  type Ranking,
+  rank,
+  type ScorePart,
+} from "./rank.ts"
 import type { RerankOptions } from "./rerank.ts"
 import { canMatch, type Filters, indexWithout, type Scope, scopeOf, withoutHidden } from "./scope.ts"
-import { addTitleScores } from "./titles.ts"
 
 export type SearchInput = Filters & {
   query: Query
@@ -35,11 +42,11 @@ export type SearchInput = Filters & {
 }
 
 export type SearchHit = {
-  /** The conversation that contains the message. */
+  /** The conversation that contains the best message. */
   row: ConversationRow
   /** Set for a subagent that is shown in the row of the conversation that started it. */
   parent?: ConversationRow
-  /** The number of the best message. The message is missing if the conversation has none. */
+  /** The number of the shown message. `message` is undefined if the conversation has no messages. */
   number: number
   message?: StoredMessage
   score: number
@@ -73,7 +80,7 @@ export type SearchOutcome = {
   mode: "lexical" | "hybrid" | "scan"
   /** True if a model reordered the best rows. */
   reranked: boolean
-  /** Why the search used less than what is configured. Empty if it used everything. */
+  /** The reasons why the search did not use everything that is configured. Empty if it did. */
   degraded: string[]
   /** False while the index lacks some of the history. */
   index_is_current: boolean
@@ -82,15 +89,13 @@ export type SearchOutcome = {
   /** Set for a scan: how many conversations were read, and how many exist. */
   scanned?: { conversations: number; of: number }
   hidden_private: number
-  /** Set if the index has several shards and some did not answer. */
-  shards?: { searched: number; of: number }
   /** The share of the query, or of a long query's rarest words, that the best message contains, from 0 to 1. */
   coverage?: number
   /** How the work was limited if the words are very common. */
   plan?: QueryPlan
 }
 
-const NOTHING: SearchOutcome = {
+const NO_RESULTS: SearchOutcome = {
   hits: [],
   skipped: [],
   candidates: 0,
@@ -111,13 +116,13 @@ export async function searchHistory(
   input: SearchInput,
 ): Promise<SearchOutcome> {
   const { query } = input
-  if (query.terms.length === 0) return NOTHING
+  if (query.terms.length === 0) return NO_RESULTS
   const scope = await scopeOf(store, input)
-  if (scope === undefined) return NOTHING
-  if (!index) return canMatch(scope.filters) ? withoutIndex(store, scope, input, false) : NOTHING
+  if (scope === undefined) return NO_RESULTS
+  if (!index) return canMatch(scope.filters) ? withoutIndex(store, scope, input, false) : NO_RESULTS
   try {
     const hidden_private = await countHidden(index, query, scope)
-    if (!canMatch(scope.filters)) return { ...NOTHING, hidden_private }
+    if (!canMatch(scope.filters)) return { ...NO_RESULTS, hidden_private }
     const visible = await indexWithout(store, index, scope.filters.excludedProjects)
     return { ...(await withIndex(withoutHidden(store, scope.filters), visible, scope, input)), hidden_private }
   } catch (error) {
@@ -134,8 +139,9 @@ async function withoutIndex(
 ): Promise<SearchOutcome> {
   const { scanHistory } = await import("./scan.ts")
   const scanned = await scanHistory(store, input.query, input, scope.filters)
-  const degraded = input.meaning || input.rerank ? ["Without an index there is no search by meaning."] : []
-  return { ...NOTHING, ...scanned, degraded, index_is_current: false, index_is_damaged: isDamaged }
+  const degraded =
+    input.meaning || input.rerank ? ["Search by meaning and reranking need the index. `dex sync` builds it."] : []
+  return { ...NO_RESULTS, ...scanned, degraded, index_is_current: false, index_is_damaged: isDamaged }
 }
 
 async function withIndex(
@@ -145,14 +151,17 @@ async function withIndex(
   input: SearchInput,
 ): Promise<SearchOutcome> {
   const { query } = input
+  await index.countAhead?.(termsOf(query))
   const lexical = await rank(index, query, scope.filters)
   const { plan } = lexical
   const weights = await wordWeights(index, query)
   const { hybrid, rows, reranked, degraded } = await allRows(store, index, lexical, scope, input, weights)
-  const shown = await present(store, index, rows, input, scope, weights, hybrid?.isNear === true)
-  const counted = shown.silent ? { total: 0, total_is_at_least: false } : await count(index, input, scope, plan)
+  const shown = await presentRows(store, index, rows, input, scope, weights, hybrid?.isNear === true)
+  const counted = shown.isTooWeak
+    ? { total: 0, total_is_at_least: false }
+    : await countMatches(index, input, scope, plan)
   return {
-    ...NOTHING,
+    ...NO_RESULTS,
     ...counted,
     hits: shown.hits,
     skipped: shown.skipped,
@@ -160,7 +169,6 @@ async function withIndex(
     matched: shown.matched,
     coverage: shown.coverage,
     index_is_current: !(await index.isBehind(store)),
-    ...unsearchedShards(index),
     plan,
     mode: hybrid?.fused ? "hybrid" : "lexical",
     reranked,
@@ -168,10 +176,9 @@ async function withIndex(
   }
 }
 
-/** How many shards were left out. Call this after all other calls to the index. */
-export function unsearchedShards(index: SearchIndex): Pick<SearchOutcome, "shards"> {
-  const shards = index.shards?.()
-  return shards && shards.searched < shards.of ? { shards } : {}
+/** All terms whose frequency a search needs. */
+function termsOf({ terms, pairs, required, words }: Query): Term[] {
+  return [...terms, ...pairs, ...required, ...words.map((word) => ({ words: word }))]
 }
 
 type Row = RankedConversation & Partial<RankEvidence>
@@ -230,7 +237,7 @@ function rowOf(message: RankedMessage & Partial<RankEvidence>): Row {
   return { ref, score, parts, best: message, others: [], ...evidence }
 }
 
-async function count(index: SearchIndex, { query, by }: SearchInput, { filters }: Scope, plan: QueryPlan) {
+async function countMatches(index: SearchIndex, { query, by }: SearchInput, { filters }: Scope, plan: QueryPlan) {
   const filter = { ...filters, ...phrasesOf(query), match: plan.match }
   return by === "message" || !isOneTerm(query) ? index.count(filter) : index.countConversations(filter)
 }
@@ -242,10 +249,10 @@ async function countHidden(index: SearchIndex, query: Query, { hidden }: Scope):
 }
 
 /**
- * Reads the best rows and their snippets. If even the best contain too little of the query, only rows that vectors found remain,
- * provided that something was near; otherwise none.
+ * Reads the best rows and their snippets. If even the best contain too little of the query, keeps only rows that vectors found,
+ * or none if no message is near.
  */
-async function present(
+async function presentRows(
   store: HistoryReader,
   index: SearchIndex,
   rows: Row[],
@@ -257,20 +264,22 @@ async function present(
   const findSharedRow = input.prose ? createRowFolding(store, filters) : undefined
   const shown = await readRows(store, rows, input, findSharedRow)
   const { textMatches, read, skipped } = shown
-  const bestOf = (some: TextMatch[]) =>
-    some.reduce((most, { contains }) => Math.max(most, coverageOfRarest(weights, contains)), 0)
-  let best = bestOf(textMatches)
+  const bestCoverageOf = (matches: TextMatch[]) =>
+    matches.reduce((most, { contains }) => Math.max(most, coverageOfRarest(weights, contains)), 0)
+  let bestCoverage = bestCoverageOf(textMatches)
   // A shared row shows only its best message, but all of its messages count in deciding whether anything was found.
-  if (isBelowFloor(input.query, best)) best = Math.max(best, bestOf(await shown.matchFoldedRows()))
+  if (isBelowFloor(input.query, bestCoverage))
+    bestCoverage = Math.max(bestCoverage, bestCoverageOf(await shown.matchFoldedRows()))
   const matched = textMatches.some(({ contains }) => contains.every(Boolean)) ? ("all" as const) : ("some" as const)
-  const common = { silent: false, matched, coverage: best }
-  if (read.length === 0 || !isBelowFloor(input.query, best))
+  const common = { isTooWeak: false, matched, coverage: bestCoverage }
+  if (read.length === 0 || !isBelowFloor(input.query, bestCoverage))
     return { ...common, hits: await hitsOf(store, index, shown, input, weights), skipped }
   const nearRows = isNear ? rows.filter((row) => row.rank_source !== "lexical") : []
   const weakHits = rows
     .filter((row) => !nearRows.includes(row))
     .map((row) => ({ ...toSkipped(row), reason: "floor" as const }))
-  if (nearRows.length === 0) return { ...common, hits: [], skipped: weakHits, silent: true, matched: "some" as const }
+  if (nearRows.length === 0)
+    return { ...common, hits: [], skipped: weakHits, isTooWeak: true, matched: "some" as const }
   const near = await readRows(store, nearRows, input, findSharedRow)
   return {
     ...common,
@@ -283,7 +292,7 @@ async function present(
 type ReadRow = NonNullable<Awaited<ReturnType<typeof readBest>>>
 type ReadRows = Awaited<ReturnType<typeof readRows>>
 
-/** The hits, each with a readable passage if there is one. */
+/** Returns the hits. With `prose`, each shows a readable passage if there is one. */
 async function hitsOf(
   store: HistoryReader,
   index: SearchIndex,
@@ -297,8 +306,8 @@ async function hitsOf(
     // A document shows the section that was found. A conversation may show any of its messages.
     const numbers = hit.row.kind === "document" ? [] : matches
     const { snippet, contains } = textMatches[i]!
-    const otherMatches = { ref: hit.row.ref, numbers, worth: coverage(weights, contains) }
-    // With a filter by tool, the tool's call is shown, not prose.
+    const otherMatches = { ref: hit.row.ref, numbers, bestCoverage: coverage(weights, contains) }
+    // If the search is limited to certain tools, show the tool's call instead of prose.
     const isProse = prose && tools === undefined
     const passage =
       isProse && hit.message && (await findPassage(store, index, hit.message, otherMatches, { query, weights }))
@@ -329,7 +338,7 @@ async function readRows(
       continue
     }
     const conversation = await store.conversation(row.ref)
-    if (!conversation) continue // forgotten since it was indexed
+    if (!conversation) continue // The conversation was forgotten since it was indexed.
     const sharedRow = await findSharedRow?.(conversation)
     const leader = sharedRow && by === "conversation" ? leaders.get(sharedRow.name) : undefined
     if (leader) {

@@ -8,9 +8,11 @@ import type { NewestHit, NewestQuery } from "../store/index/newest.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { matchTexts } from "../store/index/snippets.ts"
 import type { Term } from "../store/index/terms.ts"
+import type { Query } from "./query.ts"
 import { scopeOf, withoutHidden } from "./scope.ts"
 
-// A search while somebody types. It must finish before the next key, so it ranks nothing: the newest come first.
+// A search that runs while somebody types. It must finish before the next key press, so it does not rank: the newest matches
+// come first.
 
 export type TypedQuery = {
   /** The text so far. Its last word may be unfinished. */
@@ -32,26 +34,27 @@ export type TypedRow = {
   time: string
   source: SourceId
   project: string | undefined
+  tags: string[] | undefined
   /** The text around the match, with the words marked. Undefined if nothing was typed, or if only the title matches. */
   snippet: string | undefined
 }
 
-/** The most rows of a result. Each is read from the history. */
+/** The maximum number of rows in a result. Each row is read from the history. */
 const MAX_ROWS = 20
-/** The number of completions of the last word that are searched. The most common ones find nearly all messages. */
+/** The number of completions of the last word that are searched. The most common completions find nearly all messages. */
 const MAX_ENDINGS = 40
 const MAX_WORDS = 12
 /**
- * The number of characters of a text that are searched for a snippet. Snippets are much shorter, and searching long texts takes
- * long.
+ * The number of characters of a text that are searched for a snippet. Snippets are much shorter, and searching long texts would
+ * take too long.
  */
 const EXCERPT_CHARS = 3_000
-/** The most messages that are cached in memory. */
+/** The maximum number of messages that are cached in memory. */
 const MAX_CACHED_MESSAGES = 500
-/** The number of titles that are searched if there is no index. */
+/** The maximum number of titles to search if there is no index, or if it finds nothing. */
 const MAX_TITLES = 1_000
 const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
-/** The fewest letters of an unfinished hash that are looked up in the index. */
+/** The minimum length of an unfinished hash or number that is looked up in the index. */
 const MIN_HASH_LETTERS = 4
 
 /**
@@ -73,12 +76,25 @@ export async function searchAsYouType(
   if (!index) return findByTitle(store, query, words)
   try {
     const rows = await findRows(store, index, query, words, cache)
-    // Every word may be an unfinished word of a title.
+    // In titles, any part of a word matches, so there may be matches that the index does not find.
     return rows.length > 0 ? rows : findByTitle(store, query, words)
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
-    return findByTitle(store, query, words) // the next sync rebuilds the index
+    return findByTitle(store, query, words) // The next sync rebuilds the index.
   }
+}
+
+/** The newest conversations in which one message contains all words and phrases of the query, at most `limit` of them. */
+export async function conversationsContaining(
+  store: HistoryReader,
+  index: SearchIndex,
+  { words, required, excluded }: Pick<Query, "words" | "required" | "excluded">,
+  { inside, limit }: { inside: string | undefined; limit: number },
+): Promise<Ref[]> {
+  const scope = await scopeOf(store, { kinds: LISTED_KINDS, inside })
+  const all = [...words.map((word): Term[] => [{ words: word }]), ...required.map((term) => [term])]
+  if (!scope || all.length === 0) return []
+  return (await index.newest({ ...scope.filters, excluded, all, limit })).map(({ ref }) => ref)
 }
 
 function wordsOf(text: string): string[] {
@@ -105,9 +121,9 @@ async function findRows(
   const limit = Math.min(query.limit, MAX_ROWS)
   const lookup: NewestQuery = { ...scope.filters, all, limit }
   const prompts = await index.newest({ ...lookup, inPrompts: true })
-  const known = new Set(prompts.map(({ ref }) => formatRef(ref)))
+  const promptRefs = new Set(prompts.map(({ ref }) => formatRef(ref)))
   const others = prompts.length < limit ? await index.newest(lookup) : []
-  const rest = others.filter(({ ref }) => !known.has(formatRef(ref))).slice(0, limit - prompts.length)
+  const rest = others.filter(({ ref }) => !promptRefs.has(formatRef(ref))).slice(0, limit - prompts.length)
   const visibleStore = withoutHidden(store, scope.filters)
   const hits = await Promise.all([prompts, rest].map((list) => readHits(visibleStore, list, cache)))
   return toRows(hits, all.flat(), words)
@@ -126,7 +142,7 @@ async function completionTerms(index: SearchIndex, last: string): Promise<Term[]
   return (await index.words(last, MAX_ENDINGS)).map(({ word }) => ({ words: word }))
 }
 
-/** Skips conversations that were forgotten since they were indexed. */
+/** Reads the hits and sorts them, newest first. Skips conversations that were forgotten since they were indexed. */
 async function readHits(store: HistoryReader, hits: NewestHit[], cache: TypedSearchCache): Promise<ReadHit[]> {
   if (cache.size > MAX_CACHED_MESSAGES) cache.clear()
   const found = await Promise.all(
@@ -157,12 +173,12 @@ function toRows(lists: ReadHit[][], terms: Term[], words: string[]): TypedRow[] 
   return hits.map(({ row, text }, i) => rowOf(row, text === undefined ? undefined : textMatches[i]!.snippet))
 }
 
-/** Cuts the part of a long text around the word that is being typed, if the text contains it literally. */
+/** Returns the part of a long text around the last typed word that the text contains literally. */
 function excerptOf(text: string, words: string[]): string {
   if (text.length <= EXCERPT_CHARS) return text
   const lower = text.toLowerCase()
-  const at = words.toReversed().map((word) => lower.indexOf(word))
-  const first = at.find((position) => position >= 0) ?? -1
+  const positions = words.toReversed().map((word) => lower.indexOf(word))
+  const first = positions.find((position) => position >= 0) ?? -1
   if (first < 0) return text
   const start = Math.max(0, first - EXCERPT_CHARS / 2)
   return text.slice(start, start + EXCERPT_CHARS)
@@ -199,6 +215,7 @@ function rowOf(row: ConversationRow, snippet?: string): TypedRow {
   return {
     ref: row.ref,
     title: row.title?.text ?? "(no title)",
+    tags: row.tags,
     time: row.ended_at === undefined ? "" : isoDate(row.ended_at),
     source: row.ref.source,
     project: row.project,

@@ -22,9 +22,9 @@ export type Subprocess<Order, Answer, Event = never> = {
   hasEnded(): boolean
   /** Returns the amount of memory that a process used when it last answered, in bytes. Returns 0 for a thread. */
   memory(): number
-  /** Cancels the current order, and resolves when the subprocess has ended. */
+  /** Cancels all orders, and resolves when the subprocess has ended. */
   end(): Promise<void>
-  /** Ends the subprocess immediately. Use it only for subprocesses that only read, or that write only in transactions. */
+  /** Ends the subprocess immediately. Use this only for subprocesses that only read, or that write only in transactions. */
   kill(): Promise<void>
 }
 
@@ -103,7 +103,7 @@ export function createLink<Order, Answer, Event>(
       try {
         post({ id, order })
       } catch (error) {
-        return Promise.reject(error) // something in the order cannot be sent, such as a function
+        return Promise.reject(error) // Something in the order, such as a function, cannot be sent.
       }
       waitingOrders.set(id, { onEvent, resolve, reject })
       if (signal?.aborted) cancel()

@@ -29,7 +29,7 @@ export function startProcess<Order, Answer, Event = never>(
       const isNotStarted = child.pid === undefined
       on.ended(new SubprocessEnded(error.message, { isNotStarted, cause: error }))
     }
-    // stderr is undefined if the system had no room for the process.
+    // stderr is missing without `log`, or if the system had no room for the process.
     child.stderr?.on("data", (chunk: Buffer) => log?.(chunk.toString().trimEnd()))
     child.on("message", on.message)
     child.on("error", fail)
@@ -43,7 +43,7 @@ export function startProcess<Order, Answer, Event = never>(
 }
 
 /**
- * Starts a program of dex that outlives this process. Resolves to true once the program runs, or to false if it cannot be
+ * Starts a Node program of dex that outlives this process. Resolves to true once the program runs, or to false if it cannot be
  * started. Calls `onEnd` in that case, and if the program ends with an error.
  */
 export function startDetached(

@@ -9,8 +9,8 @@ export type OrderContext<Event> = {
 }
 
 /**
- * Serves the other side of a link, in a thread or a process. Carries out one order after another until it is told
- * to stop or its parent is gone. After that, the current order may take up to `endWithinMs`.
+ * Serves the other side of a link, in a thread or a process. Carries out one order after another until it receives `end` or its
+ * parent is gone. After that, the current order of a process may take up to `endWithinMs`; a thread finishes its order.
  */
 export function serveOrders<Order, Answer, Event = never>(
   answer: (order: Order, context: OrderContext<Event>) => Answer | Promise<Answer>,
@@ -57,7 +57,7 @@ export function serveOrders<Order, Answer, Event = never>(
     lastOrder = lastOrder.then(() => carryOut(message.id, message.order, abortController))
   }
   if (parentPort) return void parentPort.on("message", receive)
-  // Ctrl-C and the closing of a terminal signal this process too, but its parent decides when it ends.
+  // Ctrl-C and the closing of a terminal signal this process too, but the parent process decides when it ends.
   process.on("SIGINT", () => {})
   process.on("SIGHUP", () => {})
   process.on("SIGTERM", end)

@@ -22,10 +22,10 @@ export function startThread<Order, Answer, Event = never>(
       stdout: log !== undefined,
       stderr: log !== undefined,
     })
-    const print = (chunk: Buffer) => log?.(chunk.toString().trimEnd())
+    const logChunk = (chunk: Buffer) => log?.(chunk.toString().trimEnd())
     if (log) {
-      worker.stdout.on("data", print)
-      worker.stderr.on("data", print)
+      worker.stdout.on("data", logChunk)
+      worker.stderr.on("data", logChunk)
     }
     let cause: Error | undefined
     worker.on("message", on.message)

@@ -4,8 +4,8 @@ import { mayContainSecret } from "../redact/may-contain-secret.ts"
 const NAMES = ["file", "branch", "symbol"] as const
 
 /**
- * Redacts the names in a moment as in the stored facts, because a file, branch or symbol can contain a secret too. The rules are
- * loaded only if a name may contain one.
+ * Redacts the names in a moment in the same way as in the stored facts, because the name of a file, branch or symbol can contain
+ * a secret too. The rules are loaded only if a name may contain one.
  */
 export async function withRedactedNames(moment: Moment): Promise<Moment> {
   const names = [...NAMES.map((field) => moment[field] ?? ""), ...(moment.recent_files ?? [])]

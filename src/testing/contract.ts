@@ -27,15 +27,15 @@ import {
 import type { RawRecord } from "../core/record.ts"
 
 /**
- * The modification time of fixtures: old enough that an unterminated last line counts as complete, and fixed, so that golden
- * files do not change.
+ * The modification time of fixtures. It is old enough that an unterminated last line counts as complete, and constant so that
+ * golden files do not change.
  */
 const FIXTURE_TIME = new Date("2026-01-01T00:00:00Z")
 
 export type ContractTest = { name: string; run(): Promise<void> }
 
 /**
- * The requirements for every connector, checked with every fixture of its agent, as tests for any runner. Each throws if it
+ * Returns the tests that every connector must pass, for any test runner: every check with every fixture. A test throws if it
  * fails. A fixture is a folder named `<agent version>-<what it shows>` with either `home/` (a home directory as the agent left
  * it) or `make.ts` (exports `make(home)`, for what cannot be committed as a file: databases, compressed files), and
  * `expected.json`, which a person reads before accepting it (`DEX_ACCEPT_GOLDEN=1` writes it).
@@ -62,26 +62,26 @@ type Check = (connector: Connector, home: string, fixture: string) => Promise<vo
 
 const CHECKS: Record<string, Check> = {
   "reads what its golden file says": async (connector, home, fixture) => {
-    const golden = join(fixture, "expected.json")
+    const goldenFile = join(fixture, "expected.json")
     const result = makePortable(await readAll(connector, home), home)
-    if (process.env.DEX_ACCEPT_GOLDEN || !existsSync(golden)) {
-      if (process.env.CI) throw new Error(`${golden} is missing: run with DEX_ACCEPT_GOLDEN=1, read it, commit it`)
-      writeFileSync(golden, `${JSON.stringify(result, null, 1)}\n`)
+    if (process.env.DEX_ACCEPT_GOLDEN || !existsSync(goldenFile)) {
+      if (process.env.CI) throw new Error(`${goldenFile} is missing: run with DEX_ACCEPT_GOLDEN=1, read it, commit it`)
+      writeFileSync(goldenFile, `${JSON.stringify(result, null, 1)}\n`)
     }
-    assert.deepEqual(result, JSON.parse(readFileSync(golden, "utf8")))
+    assert.deepEqual(result, JSON.parse(readFileSync(goldenFile, "utf8")))
   },
   "leaves the source unchanged, byte for byte, and nothing next to it": async (connector, home) => {
-    const before = treeHash(home)
+    const hashesBefore = treeHash(home)
     await readAll(connector, home)
-    assert.deepEqual(treeHash(home), before)
+    assert.deepEqual(treeHash(home), hashesBefore)
   },
   "gives the same keys in the same order on a second read, and each key once in a conversation": async (
     connector,
     home,
   ) => {
-    const first = await readAll(connector, home)
-    assert.deepEqual(await readAll(connector, home), first)
-    for (const conversation of first.flatMap((unit) => unit.conversations)) {
+    const firstRead = await readAll(connector, home)
+    assert.deepEqual(await readAll(connector, home), firstRead)
+    for (const conversation of firstRead.flatMap((unit) => unit.conversations)) {
       const keys = conversation.messages.map((message) => message.key)
       assert.equal(new Set(keys).size, keys.length)
     }
@@ -99,53 +99,53 @@ const CHECKS: Record<string, Check> = {
   "parses the stored records like the source": async (connector, home) => {
     for (const unit of await unitsOf(connector, home)) {
       const records = await recordsOf(connector, unit)
-      const copied = records.map((record) => JSON.parse(JSON.stringify(record)) as RawRecord)
-      assert.deepEqual(connector.parse(copied, unitNameOf(unit)), connector.parse(records, unitNameOf(unit)))
+      const storedRecords = records.map((record) => JSON.parse(JSON.stringify(record)) as RawRecord)
+      assert.deepEqual(connector.parse(storedRecords, unitNameOf(unit)), connector.parse(records, unitNameOf(unit)))
     }
   },
   "resumes from any cursor without losing or repeating a record": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
       const content = readFileSync(unit.path)
-      const all = await recordsOf(connector, unit)
+      const allRecords = await recordsOf(connector, unit)
       for (const cut of cutOffsets(content)) {
-        const before = await grow(connector, unit, content.subarray(0, cut))
-        const after = await grow(connector, unit, content, before.cursor)
-        assert.equal(after.mode, "append")
-        assert.deepEqual([...before.records, ...after.records], all)
+        const firstReading = await writeAndRead(connector, unit, content.subarray(0, cut))
+        const secondReading = await writeAndRead(connector, unit, content, firstReading.cursor)
+        assert.equal(secondReading.mode, "append")
+        assert.deepEqual([...firstReading.records, ...secondReading.records], allRecords)
       }
     }
   },
   "keeps the rest if the last line is incomplete, and reads that line once it is complete": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
-      const all = await recordsOf(connector, unit)
+      const allRecords = await recordsOf(connector, unit)
       const content = readFileSync(unit.path)
-      const last = content.subarray(content.lastIndexOf(10, content.length - 2) + 1)
-      appendFileSync(unit.path, last.subarray(0, last.length >> 1))
+      const lastLine = content.subarray(content.lastIndexOf(10, content.length - 2) + 1)
+      appendFileSync(unit.path, lastLine.subarray(0, lastLine.length >> 1))
       touch(unit.path, Date.now())
-      assert.deepEqual(await recordsOf(connector, unit), all)
+      assert.deepEqual(await recordsOf(connector, unit), allRecords)
     }
   },
   "keeps the complete record of a spliced line, and reports that the line was damaged": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
-      const all = await recordsOf(connector, unit)
+      const allRecords = await recordsOf(connector, unit)
       const content = readFileSync(unit.path, "utf8")
       const line = content.slice(0, content.indexOf("\n"))
       writeFileSync(unit.path, `${line.slice(0, line.length >> 1)}${content}`)
       const reading = await connector.read(unit)
-      assert.deepEqual([...reading.records], all)
+      assert.deepEqual([...reading.records], allRecords)
       assert.equal(reading.end().skipped.length, 1)
     }
   },
   "counts a record of an unknown type and continues": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
-      const before = connector.parse(await recordsOf(connector, unit), unitNameOf(unit))
+      const parsedBefore = connector.parse(await recordsOf(connector, unit), unitNameOf(unit))
       for (const type of UNKNOWN_TYPES)
         appendFileSync(unit.path, `${JSON.stringify({ type, id: "x", payload: { deep: [1, null] } })}\n`)
-      const after = connector.parse(await recordsOf(connector, unit), unitNameOf(unit))
-      assert.deepEqual(after.conversations, before.conversations)
-      assert.equal(sumOf(after.unknown), sumOf(before.unknown) + UNKNOWN_TYPES.length)
+      const parsedAfter = connector.parse(await recordsOf(connector, unit), unitNameOf(unit))
+      assert.deepEqual(parsedAfter.conversations, parsedBefore.conversations)
+      assert.equal(sumOf(parsedAfter.unknown), sumOf(parsedBefore.unknown) + UNKNOWN_TYPES.length)
       assert.deepEqual(
-        Object.values(after.unknown).filter((count) => !Number.isSafeInteger(count)),
+        Object.values(parsedAfter.unknown).filter((count) => !Number.isSafeInteger(count)),
         [],
       )
     }
@@ -155,19 +155,19 @@ const CHECKS: Record<string, Check> = {
 /** Unknown record types. Some are names of properties that every object has. */
 const UNKNOWN_TYPES = ["never_seen_before", "constructor", "__proto__", "toString", "hasOwnProperty", "valueOf"]
 
-/** True if the folder's watch reports changes of the file, by the same rules as `src/watch`. */
+/** Returns true if a watch on the folder reports changes to the file. Follows the same rules as `src/watch`. */
 function covers({ folder, depth, files, skip = [] }: Watched, file: string): boolean {
-  const below = relative(folder, file).split(sep)
-  const folders = below.slice(0, -1)
+  const segments = relative(folder, file).split(sep)
+  const folders = segments.slice(0, -1)
   return (
-    below[0] !== ".." &&
+    segments[0] !== ".." &&
     folders.length <= depth &&
     !folders.some((name) => skip.includes(name)) &&
-    (files === undefined || files.test(below.join("/")))
+    (files === undefined || files.test(segments.join("/")))
   )
 }
 
-/** Unpacks the home of a fixture into a folder. */
+/** Creates the home of a fixture in a folder and returns its path. All its files get FIXTURE_TIME. */
 export async function unpackFixture(fixture: string, dir: string): Promise<string> {
   const home = join(dir, "home")
   mkdirSync(home)
@@ -204,7 +204,7 @@ export async function recordsOf(connector: Connector, unit: Unit): Promise<RawRe
 
 export type UnitResult = Parsed & { unit: string }
 
-/** Everything that a connector reads in a home. */
+/** Returns everything that a connector reads in a home. */
 export async function readAll(connector: Connector, home: string): Promise<UnitResult[]> {
   const units: UnitResult[] = []
   for (const unit of await unitsOf(connector, home)) {
@@ -222,7 +222,7 @@ async function lineUnits(connector: Connector, home: string): Promise<Unit[]> {
 }
 
 /** Writes `content` to the unit's file and reads from the cursor on, as a later sync would. */
-async function grow(connector: Connector, unit: Unit, content: Buffer, after?: Cursor) {
+async function writeAndRead(connector: Connector, unit: Unit, content: Buffer, after?: Cursor) {
   writeFileSync(unit.path, content)
   touch(unit.path, Date.now())
   const reading = await connector.read(unit, after)
@@ -230,7 +230,7 @@ async function grow(connector: Connector, unit: Unit, content: Buffer, after?: C
   return { mode: reading.mode, records, cursor: reading.end().cursor }
 }
 
-/** Offsets at which to cut the content: around line ends, and inside lines and characters. At most about sixty. */
+/** Returns up to about sixty offsets at which to cut the content: at line ends, inside lines and inside characters. */
 function cutOffsets(content: Buffer): number[] {
   const step = Math.max(1, Math.floor(content.length / 30))
   const offsets = new Set<number>([0])
@@ -253,7 +253,7 @@ function sumOf(counts: Record<string, number>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0)
 }
 
-/** Every file with its modification time and a hash of its content. */
+/** Maps every file to its modification time and a hash of its content. */
 export function treeHash(dir: string): Record<string, string> {
   const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   return Object.fromEntries(

@@ -4,17 +4,20 @@ import type { Home } from "../config/home.ts"
 import type { Ref } from "../core/ref.ts"
 import type { TraceFacts } from "../core/trace.ts"
 import type { SyncDeps, SyncProgress } from "../ingest/sync-types.ts"
-import type { HistoryReader, HistoryWriter } from "../store/history/store.ts"
+import type { ConversationRow, HistoryReader, HistoryWriter, StoredMessage } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
+import type { TopicFacts } from "../store/knowledge/topic-facts.ts"
 import type { SpendingFile } from "../store/spending/spending-file.ts"
 import type { Suggestions } from "../store/suggestions/suggestions.ts"
 
-/** The facts to update in addition to those from conversations: everything about a project, or only its commits. */
+/** Changes which facts are updated. By default, these are only the facts from conversations. */
 export type ExtraFacts = {
+  /** A project about which to update everything. */
   project?: string
+  /** A project whose commits to update. */
   commits?: string
-  /** Update only the spending. */
+  /** Updates only the spending, and no other facts. */
   only?: "spending"
 }
 
@@ -24,12 +27,25 @@ export type Dex = {
   machine: Machine
   version: string
   cwd: string
-  /** The project that `cwd` belongs to. */
+  /**
+   * The main folder of the repository that contains `cwd`, or `cwd` itself. The project's files, settings and git data are read
+   * from this folder.
+   */
+  place: string
+  /** The project that `cwd` belongs to, by its own folder. In another clone, that is not `place`. */
   project: string
+  /** The project of any folder. */
+  projectOf(folder: string): string
+  /** The project's own folder and its others. */
+  foldersOf(project: string): string[]
+  /** Finds out to which project a folder belongs that dex sees for the first time, such as a fresh clone. */
+  locate(): Promise<void>
   now(): number
   /** The name of the calling agent, as it introduces itself. Absent on the command line. */
   caller?: string
-  /** True if messages name the forms of `dex show` instead of the commands that they replaced: see `formLine`. */
+  /**
+   * True if suggested commands are forms of `dex show`, such as `dex show 2 --lines`, not older commands such as `dex scan 2`.
+   */
   hasForms?: boolean
   /** True if the history belongs to a team: conversations are pushed to it, and no agent's files are read. */
   isTeam?: true
@@ -48,6 +64,8 @@ export type Dex = {
   hasKnowledge(): boolean
   /** The facts learned so far. The file is created if it does not exist. */
   knowledge(): Promise<Knowledge>
+  /** Of the facts learned so far, those that say whether something changed later. Undefined if nothing was learned yet. */
+  topicFacts(): Promise<TopicFacts | undefined>
   /** The spending, up to the last sync. The file is created if it does not exist. */
   spending(): Promise<SpendingFile>
   /** False until something is suggested or subscribed to. */
@@ -58,22 +76,28 @@ export type Dex = {
    * Updates the facts outside this thread and returns notes about anything that is not known yet. If absent, the caller updates
    * them.
    */
-  learnInBackground?: (also: ExtraFacts) => Promise<string[]>
+  learnInBackground?: (extra: ExtraFacts) => Promise<string[]>
   /** The damage found since the last call: refs of damaged conversations, and sentences about other damage. */
   takeDamaged(): Promise<string[]>
-  /** Learns in a subprocess. The caller must have the lock of the knowledge. */
+  /** Learns in a subprocess. The caller must hold the knowledge lock. */
   learnInSubprocess(): Promise<{ complete: boolean }>
+  /** A model's summary of a conversation, from these messages. Undefined if no model is set up. Absent on a hub. */
+  summarize?: (
+    dex: Dex,
+    row: ConversationRow,
+    messages: StoredMessage[],
+  ) => Promise<{ text: string; sources: { n: number; ref: string }[] } | undefined>
   /** Starts `dex sync` as a separate process, which embeds everything that is missing. False if it could not be started. */
   syncInBackground?: () => Promise<boolean>
-  /** True in a server: work that needs memory is then done in another process, even if there is little of it. */
+  /** True in a server, which should not use much memory: another process then reads a project's code, even if it is small. */
   staysSmall?: boolean
   /** Everything that a sync needs, including the connectors of all agents that are or were on this machine. */
   syncDeps(): Promise<SyncDeps>
   /** The connectors of all agents, even of those that are not on this machine yet. */
   allConnectors(): Promise<readonly Connector[]>
   /** The agents that the user added. */
-  outside(): Promise<OutsideAgents>
-  /** Called again and again during long work. */
+  outsideAgents(): Promise<OutsideAgents>
+  /** Called repeatedly during long work. */
   onProgress?: (progress: SyncProgress) => void
   /** Called when dex waits for another process. */
   onWait?: (text: string) => void

@@ -17,10 +17,10 @@ export type Deletions = {
   /** True if the user set the number of days; otherwise it is Claude Code's default. */
   isChosen: boolean
   /** The number of transcripts that Claude Code will delete within a week. */
-  soon: number
-  /** How many of those transcripts dex has not read completely. */
-  unread: number
-  /** Those transcripts, with the paths that dex stores, in the order in which they will be deleted. */
+  dueCount: number
+  /** The number of those transcripts that dex has not read completely. */
+  unreadCount: number
+  /** The transcripts that Claude Code will delete within a week, with the paths that dex stores, in the order of deletion. */
   transcripts: { path: string; deletedAt: number; isRead: boolean }[]
 }
 
@@ -39,30 +39,30 @@ export async function upcomingDeletions(dex: Dex): Promise<Deletions | undefined
     const changedBefore = dex.now() - lifetimeMs + SOON_DAYS * DAY_MS
     for (const unit of transcriptsIn(connector, folder)) {
       if (unit.modifiedAt >= changedBefore) continue
-      const path = stamps.has(unit.path) ? unit.path : await shownPathOf(unit)
+      const path = stamps.has(unit.path) ? unit.path : await storedPathOf(unit)
       transcripts.push({ path, deletedAt: unit.modifiedAt + lifetimeMs, isRead: stamps.get(path) === unit.stamp })
     }
   }
   return {
     days: configuredDays ?? DEFAULT_DAYS,
     isChosen: configuredDays !== undefined,
-    soon: transcripts.length,
-    unread: transcripts.filter(({ isRead }) => !isRead).length,
+    dueCount: transcripts.length,
+    unreadCount: transcripts.filter(({ isRead }) => !isRead).length,
     transcripts: transcripts.sort((a, b) => a.deletedAt - b.deletedAt),
   }
 }
 
 /** A sentence about upcoming deletions. Undefined if nothing will be deleted within a week. */
-export function describeDeletions({ soon, unread }: Deletions): string | undefined {
-  if (soon === 0) return undefined
-  const transcripts = soon === 1 ? "1 transcript" : `${grouped(soon)} transcripts`
-  if (unread === 0) return `dex has copies of ${transcripts} that Claude Code will delete within ${SOON_DAYS} days.`
-  const unreadText = unread < soon ? `${grouped(unread)} of them` : soon === 1 ? "it" : "any of them"
-  return `Claude Code will delete ${transcripts} within ${SOON_DAYS} days, and dex has not read ${unreadText} yet.`
+export function describeDeletions({ dueCount, unreadCount }: Deletions): string | undefined {
+  if (dueCount === 0) return undefined
+  const dueText = dueCount === 1 ? "1 transcript" : `${grouped(dueCount)} transcripts`
+  if (unreadCount === 0) return `dex has copies of ${dueText} that Claude Code will delete within ${SOON_DAYS} days.`
+  const unreadText = unreadCount < dueCount ? `${grouped(unreadCount)} of them` : dueCount === 1 ? "it" : "any of them"
+  return `Claude Code will delete ${dueText} within ${SOON_DAYS} days, and dex has not read ${unreadText} yet.`
 }
 
 /** The path as dex stores it, with any secret redacted. */
-async function shownPathOf(unit: Unit): Promise<string> {
+async function storedPathOf(unit: Unit): Promise<string> {
   const { withStoredName, storedPath } = await import("../ingest/unit-names.ts")
   return storedPath(withStoredName(unit))
 }
@@ -87,6 +87,6 @@ function daysOf(folder: string): number | undefined {
     const value = (JSON.parse(readText(file, MAX_BYTES)) as { cleanupPeriodDays?: unknown }).cleanupPeriodDays
     return typeof value === "number" ? value : undefined
   } catch {
-    return undefined // no settings, or not JSON: Claude Code then uses its default
+    return undefined // There are no settings, or they are not JSON. Claude Code then uses its default.
   }
 }

@@ -8,7 +8,7 @@ import type { Dex } from "./context.ts"
  */
 export function embedderOf(dex: Dex): (() => ReturnType<typeof embedSettings>) | undefined {
   const environment = { env: dex.machine.env, home: dex.machine.home }
-  const { settings } = loadSettings({ file: dex.home.config, env: environment.env, project: dex.project })
+  const { settings } = loadSettings({ file: dex.home.config, env: environment.env, project: dex.place })
   return settings["embed.provider"] === "none" ? undefined : () => embedSettings(settings, environment)
 }
 

@@ -15,7 +15,7 @@ export function countPersonConversations(counts: KindCounts): number {
 
 const OTHER_KINDS: Record<string, string> = { subagent: "by subagents", automation: "automated", dex: "dex's own" }
 
-/** "8 automated, 121 by subagents, 2 notes": everything except a person's conversations with agents. */
+/** "8 automated, 121 by subagents, 2 notes": everything except documents and a person's conversations with agents. */
 export function describeOtherKinds(counts: KindCounts): string {
   return Object.entries(counts)
     .filter(([kind, count]) => kind !== "person" && kind !== "document" && count > 0)
@@ -39,21 +39,26 @@ export function sizeOfRow({ kind, message_count }: { kind: string; message_count
  * Describes the number of matches next to the number of rows shown. A conversation and its subagents share a row, so the total
  * number of rows is unknown if there are subagents: "3 conversations shown; found in 12 conversations (and 4 by subagents)".
  */
-export function describeMatches(kinds: KindCounts, shown: number, noun: string, isAtLeast = false): string | undefined {
+export function describeMatches(
+  kinds: KindCounts,
+  shownCount: number,
+  noun: string,
+  isAtLeast = false,
+): string | undefined {
   const { person, document = 0, ...others } = kinds
   const atLeastText = isAtLeast ? "more than " : ""
   const mainKind = noun === "conversation" ? "person" : noun
   const isOneNoun = Object.keys(kinds).every((kind) => kind === mainKind)
   if (isOneNoun || (noun === "result" && others.subagent === undefined)) {
     const total = Object.values(kinds).reduce((sum, count) => sum + count, 0)
-    if (total < shown) return undefined
-    return total === shown && !isAtLeast
+    if (total < shownCount) return undefined
+    return total === shownCount && !isAtLeast
       ? `${many(total, noun)} found`
-      : `${shown} of ${atLeastText}${many(total, noun)} shown`
+      : `${shownCount} of ${atLeastText}${many(total, noun)} shown`
   }
   const conversations = describeConversations({ ...(person !== undefined && { person }), ...others })
   const documents = document > 0 ? ` and ${many(document, "document")}` : ""
-  return `${many(shown, noun)} shown; found in ${atLeastText}${conversations}${documents}`
+  return `${many(shownCount, noun)} shown; found in ${atLeastText}${conversations}${documents}`
 }
 
 /**

@@ -12,7 +12,7 @@ export type OpenedKnowledge = {
   knowledge: Knowledge
   /** Sentences about facts that are not known yet. */
   notes: string[]
-  /** A private project is visible only from inside its folder. */
+  /** True if the project is private and is not the current one. */
   isHidden(project: string | undefined): boolean
   /** The private projects, except the current one. */
   hidden: string[]
@@ -35,7 +35,7 @@ export async function updatedKnowledge(dex: Dex, extra: ExtraFacts = {}): Promis
  * Updates the facts only if that is quick. Otherwise returns them as they are: this is for reports, which do not wait until
  * everything is learned.
  */
-export async function knowledgeUpdatedIfQuick(dex: Dex): Promise<OpenedKnowledge> {
+export async function updateKnowledgeIfQuick(dex: Dex): Promise<OpenedKnowledge> {
   return (await hasMuchToLearn(dex))
     ? { ...(await openKnowledge(dex)), notes: [DECISIONS_MAY_BE_MISSING] }
     : updatedKnowledge(dex)
@@ -53,7 +53,10 @@ export async function otherPrivateProjects(dex: Dex): Promise<Pick<OpenedKnowled
   return { isHidden, hidden }
 }
 
-/** Updates the facts and waits for that, unless another process is updating them. Returns notes about what is not known yet. */
+/**
+ * Updates the facts and waits until that is done, unless another process is updating them. Returns notes about what is not
+ * known yet.
+ */
 export async function learnNow(dex: Dex, extra: ExtraFacts = {}): Promise<string[]> {
   const notes = await whileNobodyLearns(dex, async () => {
     const { complete } = await learnAll(dex)
@@ -64,6 +67,12 @@ export async function learnNow(dex: Dex, extra: ExtraFacts = {}): Promise<string
   while (!dex.signal?.aborted && (await isKnowledgeOutdated(await dex.store(), await dex.knowledge())))
     if ((await whileNobodyLearns(dex, () => learnAll(dex))) === undefined) break
   return notes
+}
+
+/** Updates the index and the facts, which depend on the conversations' projects. */
+export async function updateDerivedData(dex: Dex, store: HistoryReader): Promise<void> {
+  await (await dex.indexToWrite())?.follow(store)
+  if (dex.hasKnowledge()) await learnEvenIfBusy(dex)
 }
 
 /** Learns even if another process is already learning, for callers such as forgetting that need learning to be finished. */
@@ -77,7 +86,7 @@ const DECISIONS_MAY_BE_MISSING =
   "Decisions may be missing: dex has not learned from all conversations yet. Run `dex decisions` to do that."
 export const LEARNING_UNFINISHED = "dex has not learned from all conversations yet. The next command will continue."
 
-/** Runs `work`, which adds to the facts, unless another process is adding to them; then it returns undefined at once. */
+/** Runs `work`, which adds to the facts. If another process is adding to them, does nothing and returns undefined. */
 export async function whileNobodyLearns<T>(
   { home }: Pick<Dex, "home">,
   work: () => Promise<T>,
@@ -111,7 +120,7 @@ export async function learnInProcess(dex: Dex): Promise<{ complete: boolean }> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
   knowledge.projects.setRedactionVersion(REDACTION_VERSION)
-  knowledge.projects.dropOtherProjects(optedInProjects(dex.home))
+  knowledge.projects.dropOtherProjects(optedInProjects(dex.home).map(dex.projectOf))
   const { complete } = (await needsLearning(store, knowledge))
     ? await learnMore(dex, store, knowledge)
     : { complete: true }

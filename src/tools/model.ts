@@ -9,15 +9,15 @@ import type { Dex } from "./context.ts"
 export type ModelChoice = { model?: string; temperature?: number }
 
 /**
- * The configured model; undefined if there is none. Throws if it is an agent that is not installed. Also throws if the user has
- * not allowed that agent, unless `only_named` says that the model will not be used.
+ * The configured model; undefined if there is none. Throws if it is an agent that is not installed or that the user has not
+ * allowed. `isOnlyNamed` means that the model will be shown but not used, so the agent need not be allowed.
  */
 export async function configuredModel(
   dex: Dex,
-  choice: ModelChoice & { only_named?: boolean } = {},
+  choice: ModelChoice & { isOnlyNamed?: boolean } = {},
 ): Promise<Model | undefined> {
-  const { only_named, ...chosen } = choice
-  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
+  const { isOnlyNamed, ...chosen } = choice
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.place })
   const llm = llmSettings(settings, { env: dex.machine.env, home: dex.machine.home })
   if (!llm) return undefined
   if (llm.type === "server") {
@@ -32,9 +32,9 @@ export async function configuredModel(
   const { chooseAgent, requireAllowed, requireInstalled } = await import("../headless/choose.ts")
   const { openAgentModel } = await import("../headless/agent-model.ts")
   const candidate = await chooseAgent(llm.provider, dex.machine.env)
-  if (!candidate && only_named) return undefined
+  if (!candidate && isOnlyNamed) return undefined
   const agent = requireInstalled(candidate, dex.machine.env)
-  if (!only_named) requireAllowed(agent, llm.allowed)
+  if (!isOnlyNamed) requireAllowed(agent, llm.allowed)
   const model = chosen.model ?? llm.model
   const { maxTokens } = llm
   const environment = { machine: dex.machine, dexDir: dex.home.dir }

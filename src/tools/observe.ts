@@ -69,12 +69,12 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
 }
 
 /** Merges the facts that a tool reported. Later ones override earlier ones. */
-function mergeFacts(list: TraceFacts[]): TraceFacts {
+function mergeFacts(reportedFacts: TraceFacts[]): TraceFacts {
   const merged = (field: "args" | "inputs" | "budgets" | "truncation") =>
-    Object.assign({}, ...list.map((facts) => facts[field]))
-  const truncation = list.some((facts) => facts.truncation) ? { truncation: merged("truncation") } : {}
+    Object.assign({}, ...reportedFacts.map((facts) => facts[field]))
+  const truncation = reportedFacts.some((facts) => facts.truncation) ? { truncation: merged("truncation") } : {}
   return {
-    ...(Object.assign({}, ...list) as TraceFacts),
+    ...(Object.assign({}, ...reportedFacts) as TraceFacts),
     args: merged("args"),
     inputs: merged("inputs"),
     budgets: merged("budgets"),
@@ -154,7 +154,7 @@ function isPlainText(value: unknown): boolean {
 const SECRET_NAME =
   /pass|pwd|pw\b|secret|token|key|cred|auth|cookie|jwt|bearer|basic|wort|mdp|clave|senha|login|sshpass|-[pua]\b/i
 
-/** Redacts the input, because people paste secrets into searches. */
+/** Redacts the arguments, the query and the error, because people paste secrets into searches. */
 async function redactTyped(typed: TypedTexts): Promise<TypedTexts> {
   if (Object.values(typed).every(isPlainText)) return typed
   const { redactRecord } = await import("../redact/redact.ts")

@@ -7,17 +7,18 @@ import { DexError } from "../core/error.ts"
 import { isFolder, lookAt } from "../core/look-at.ts"
 import { isSamePath } from "../core/path-key.ts"
 import { formatRef, isSameConversation, parseRef, type Ref, siblingRef } from "../core/ref.ts"
-import { createProjectFinder } from "../git/project.ts"
+import { checkoutAt } from "../git/project.ts"
+import { pathBelowAny } from "../learn/paths.ts"
 import { many } from "../render/words.ts"
-import { projectsHiddenFrom } from "../search/scope.ts"
+import { projectsHiddenFrom, projectsNamed } from "../search/scope.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
-import { listedRef } from "./listed.ts"
+import { refOfListedRow } from "./listed.ts"
 
 /** Finds the conversation that a ref, a unique prefix or a row number of the last listing names. */
 export async function resolveRef(dex: Dex, text: string): Promise<{ row: ConversationRow; number?: number }> {
   const typed = text.trim()
-  const listed = listedRef(dex, typed)
+  const listed = refOfListedRow(dex, typed)
   if (listed === undefined && /^\d{1,3}$/.test(typed)) throw noRowError(dex, typed)
   const [, commit] = /^git:([0-9a-f]{4,64})$/.exec(listed ?? typed) ?? []
   if (commit !== undefined)
@@ -48,10 +49,10 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
   return { row, number: query.number }
 }
 
-/** The private projects that an agent must not notice. A person is told where a private conversation is. */
+/** The private projects whose existence an agent must not learn. Empty for a person, who is told where a conversation is. */
 export async function projectsHiddenFromCaller(dex: Dex): Promise<string[]> {
   if (dex.caller === undefined) return []
-  return projectsHiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform)
+  return projectsHiddenFrom(await (await dex.store()).projects("private"), dex.project, dex.machine.platform)
 }
 
 /** Finds a section by its heading or anchor, ignoring case. */
@@ -78,11 +79,11 @@ async function sectionNumber(dex: Dex, row: ConversationRow, section: string): P
  * mistyped row number could then select an unrelated conversation.
  */
 function noRowError(dex: Dex, typed: string): DexError {
-  const rows = dex.lastListing().refs.length
-  if (rows > 0)
+  const rowCount = dex.lastListing().refs.length
+  if (rowCount > 0)
     return new DexError(
       "not_found",
-      `There is no row ${typed}: the last listing in this terminal had ${many(rows, "row")}.`,
+      `There is no row ${typed}: the last listing in this terminal had ${many(rowCount, "row")}.`,
     )
   return new DexError(
     "not_found",
@@ -104,9 +105,9 @@ function noDocumentError(typed: string): DexError {
   )
 }
 
-/** One of dex's agents, or one that the user added. */
+/** Finds an agent by its source, among those that dex knows and those that the user added. */
 export async function agentNamed(dex: Dex, source: SourceId): Promise<Agent | undefined> {
-  return agentOf(source) ?? (await dex.outside()).agents.find((agent) => agent.source === source)
+  return agentOf(source) ?? (await dex.outsideAgents()).agents.find((agent) => agent.source === source)
 }
 
 /**
@@ -130,7 +131,26 @@ export function projectNamed(dex: Dex, text: string): string {
       "no_project",
       `There is no folder ${folder}. Give a folder of the project; \`.\` is the current one.`,
     )
-  return createProjectFinder(dex.machine.platform)(folder)
+  return dex.projectOf(folder)
+}
+
+/** The folder of a project in which its files can be read: the current one, if it is one of its places, or any that exists. */
+export function folderOnDisk(dex: Dex, project: string): string {
+  if (isCurrentProject(dex, project)) return dex.place
+  return dex.foldersOf(project).find(isFolder) ?? project
+}
+
+/** The path of a file relative to its project. A file in another clone or in a worktree is the project's file, too. */
+export function projectPathOf(dex: Dex, file: string): string | undefined {
+  const path = resolve(dex.cwd, file)
+  const checkout = checkoutAt(dex.cwd)?.root
+  return pathBelowAny([...(checkout === undefined ? [] : [checkout]), dex.place, ...dex.foldersOf(dex.project)], path)
+}
+
+/** A filter for the facts of a project by any of its names. If several projects have such a name, by a part of their paths. */
+export async function projectCalled(dex: Dex, typed: string): Promise<{ project: string; exactly?: true }> {
+  const [first, ...others] = projectsNamed(await (await dex.store()).projects(), typed)
+  return first !== undefined && others.length === 0 ? { project: first, exactly: true } : { project: typed }
 }
 
 export function folderNamed(dex: Dex, text: string): string {
@@ -186,7 +206,7 @@ export function currentSession(dex: Pick<Dex, "machine">): string | undefined {
 async function currentRef(dex: Dex): Promise<string> {
   const session = currentSession(dex)
   if (session !== undefined) return session
-  const newest = await newestActive(dex)
+  const newest = await findNewestActive(dex)
   if (newest) return formatRef(newest.ref)
   throw new DexError(
     "no_session",
@@ -198,7 +218,7 @@ const ACTIVE_MS = 3_600_000
 const MAX_CANDIDATES = 50
 
 /** The conversation of this project that changed last, if that was within the last hour: most likely the caller's own. */
-async function newestActive(dex: Dex): Promise<ConversationRow | undefined> {
+async function findNewestActive(dex: Dex): Promise<ConversationRow | undefined> {
   if (!dex.hasHistory()) return undefined
   const filter = {
     in_project: dex.project,

@@ -1,7 +1,7 @@
 import { parseRef } from "../core/ref.ts"
 import { choice, optional } from "../core/schema.ts"
 import type { Dex } from "./context.ts"
-import { listedRef } from "./listed.ts"
+import { refOfListedRow } from "./listed.ts"
 
 // Runs a tool on the team's shared history instead of this machine's. The hub has the same tools with the same outputs.
 
@@ -22,7 +22,7 @@ export function runHereOrOnHub<I extends TeamInput, O>(tool: string, run: (dex: 
 }
 
 function resolveListedRows<I extends TeamInput>(dex: Dex, input: I): I {
-  const rowOrRef = (ref: string) => listedRef(dex, ref) ?? ref
+  const rowOrRef = (ref: string) => refOfListedRow(dex, ref) ?? ref
   const { id, ids } = input
   return { ...input, id: id === undefined ? undefined : rowOrRef(id), ids: ids?.map(rowOrRef) }
 }

@@ -1,6 +1,6 @@
 import { basename } from "node:path"
 import { nearestNames } from "../core/nearest.ts"
-import { projectsHiddenFrom } from "../search/scope.ts"
+import { projectsHiddenFrom, projectsNamed } from "../search/scope.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 
 const MAX_NAMED = 5
@@ -13,9 +13,9 @@ export async function unknownProject(
 ): Promise<string | undefined> {
   const projects = await store.projects()
   const hidden = new Set(projectsHiddenFrom(projects, inside))
-  const paths = projects.map(({ path }) => path).filter((path) => !hidden.has(path))
-  const lowerCased = typed.toLowerCase()
-  if (paths.some((path) => path.toLowerCase().includes(lowerCased))) return undefined
+  const visible = projects.filter(({ path }) => !hidden.has(path))
+  if (projectsNamed(visible, typed).length > 0) return undefined
+  const paths = visible.map(({ path }) => path)
   const names = [...new Set(paths.map((path) => basename(path)))]
   const similarNames = nearestNames(typed, names)
   return [

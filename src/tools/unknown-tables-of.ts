@@ -4,7 +4,7 @@ import type { SourceId } from "../core/conversation.ts"
 import type { SourceReport } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
 
-/** Tables in the agents' databases that dex does not know. Loads only the connectors that read those databases. */
+/** Finds unknown tables in the agents' databases. Loads only the connectors that read those databases. */
 export async function unknownTablesOf(dex: Dex, reports: SourceReport[]): Promise<Map<SourceId, UnknownTables[]>> {
   const tablesBySource = new Map<SourceId, UnknownTables[]>()
   for (const { source, databases = [] } of reports) {

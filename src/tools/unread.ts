@@ -42,6 +42,6 @@ export function isSyncing({ home }: Pick<Dex, "home">): boolean {
     lock?.release()
     return lock === undefined
   } catch {
-    return false // without a writable lock, no process can sync
+    return false // The lock file cannot be written, so no process can sync.
   }
 }

@@ -1,4 +1,4 @@
-import { integer, listOf, object, optional, text } from "../core/schema.ts"
+import { choice, flag, integer, listOf, object, optional, text } from "../core/schema.ts"
 
 // Fields that the views of a conversation share: show, scan, read and timeline.
 
@@ -32,3 +32,36 @@ export const truncatedField = optional(
     continue_with: text("The call that continues."),
   }),
 )
+
+// Fields of briefs: handover and summaries.
+
+export const messageRefField = text("The message that it comes from.")
+export const cutField = optional(flag("The text is longer; read_more has the call that shows all of it."))
+export const briefQuote = object({
+  ref: messageRefField,
+  kind: text(),
+  question: optional(text()),
+  text: text("The quoted text."),
+  cut: cutField,
+})
+export const summaryFields = {
+  goal: listOf(briefQuote, "The task, and the requests that changed it, oldest first."),
+  state: listOf(
+    briefQuote,
+    "The state of the work: last_words, summary (of a compaction) or done (in the agent's own list).",
+  ),
+  decisions: listOf(
+    briefQuote,
+    "By kind: plan (approved), answer, refusal (of a tool) or words (phrased as a decision).",
+  ),
+  files: listOf(
+    object({
+      ref: messageRefField,
+      kind: choice(["edited", "read"]),
+      path: text(),
+      added: integer(),
+      removed: integer(),
+    }),
+    "Edited files, newest first; files that were read, if none was edited.",
+  ),
+}

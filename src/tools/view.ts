@@ -50,8 +50,8 @@ export function commandLine(
 const FORM_OPTIONS = { scan: "lines", read: "messages", timeline: "timeline" }
 
 /**
- * The command line for a form of `dex show`. Without `hasForms` it uses the form's old command name, for people who typed that name,
- * and for agents over MCP and clients of a hub, whose dex may have no forms yet.
+ * The command line for a form of `dex show`. Without `hasForms` it uses the form's old command name, for people who typed that
+ * name, and for agents over MCP and clients of a hub, whose dex may have no forms yet.
  */
 export function formLine(
   { hasForms }: Pick<Dex, "hasForms">,

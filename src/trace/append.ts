@@ -4,12 +4,12 @@ import { clipText, type SkippedRow, summaryOf, type Trace, type TraceRow } from 
 import { fileNumbers, filePath, LIMITS, type Limits } from "./files.ts"
 
 /** The maximum number of attempts. An attempt fails only if a file is created or removed meanwhile, so few are needed. */
-const MAX_TRIES = 100
+const MAX_ATTEMPTS = 100
 
 /** Appends a trace exactly once and in one piece, even if other processes append too. Throws if it cannot be written. */
 export function appendTrace(dir: string, trace: Trace, limits: Limits = LIMITS): void {
   const line = traceLine(trace, limits.lineBytes)
-  for (let i = 0; i < MAX_TRIES; i++) if (appendLine(dir, line, limits)) return
+  for (let i = 0; i < MAX_ATTEMPTS; i++) if (appendLine(dir, line, limits)) return
   throw new Error(`${dir} changes too quickly to write a trace`)
 }
 
@@ -32,7 +32,7 @@ function appendLine(dir: string, line: Buffer, limits: Limits): boolean {
       return false
     }
     writeSync(fd, line)
-    return fstatSync(fd).nlink > 0 // false if other processes have filled newer files and removed this one since it was opened
+    return fstatSync(fd).nlink > 0 // false if another process removed this file after it was opened; the caller then tries again
   } finally {
     closeSync(fd)
   }
@@ -56,30 +56,30 @@ function openExisting(path: string): number | undefined {
   }
 }
 
-const QUERY_CHARS = 1_000
-const ARG_CHARS = 300
-const ARG_ITEMS = 20
-const MESSAGE_CHARS = 400
+const MAX_QUERY_CHARS = 1_000
+const MAX_ARG_CHARS = 300
+const MAX_ARG_ITEMS = 20
+const MAX_MESSAGE_CHARS = 400
 const MAX_ROWS = 100
 const MAX_TERMS = 16
-/** The largest share of the space for rows that the ranking may use. The rest is for the skipped rows. */
+/** The maximum share of the free space that the rows of the ranking may use. The rest is for the skipped rows. */
 const MAX_RANKING_SHARE = 0.75
 
 /**
- * Encodes a trace as a line of at most `maxBytes`. Rows that do not fit are left out, but the totals count them. The line begins
- * with a newline, because the previous write may have been cut short by a full disk or a kill.
+ * Encodes a trace as a line of at most `maxBytes` bytes. Rows that do not fit are left out, but the totals count them. The line
+ * begins with a newline, because the previous write may have been cut short when the disk was full or the process was killed.
  */
 export function traceLine(trace: Trace, maxBytes: number): Buffer {
   const head = { ...clipTexts(trace), ranking: [] as TraceRow[], skipped: [] as SkippedRow[] }
   const freeBytes = maxBytes - 2 - jsonBytes(head)
-  if (freeBytes < 0) return encode({ ...withoutArguments(head), truncation: { trace: "too long to be kept" } })
+  if (freeBytes < 0) return encode({ ...withoutLongFields(head), truncation: { trace: "too long to be kept" } })
   const ranking = rowsThatFit(trace.ranking.slice(0, MAX_ROWS).map(clipRow), freeBytes * MAX_RANKING_SHARE)
   const skipped = rowsThatFit(trace.skipped.slice(0, MAX_ROWS), freeBytes - ranking.bytes)
   return encode({ ...head, ranking: ranking.rows, skipped: skipped.rows })
 }
 
-/** Removes the arguments, which alone would fill the line. */
-function withoutArguments({ args: _, truncation: __, query: ___, ...rest }: Trace): Trace {
+/** Removes the fields that can be too long for a line even without rows. */
+function withoutLongFields({ args: _, truncation: __, query: ___, ...rest }: Trace): Trace {
   return { ...rest, args: {}, inputs: {}, budgets: {} }
 }
 
@@ -102,7 +102,7 @@ function rowsThatFit<T>(rows: T[], maxBytes: number): { rows: T[]; bytes: number
 }
 
 function clipTexts(trace: Trace): Trace {
-  const query = trace.query === undefined ? undefined : clipText(trace.query, QUERY_CHARS)
+  const query = trace.query === undefined ? undefined : clipText(trace.query, MAX_QUERY_CHARS)
   const truncation = query !== trace.query ? { query_characters: trace.query!.length } : undefined
   return {
     ...trace,
@@ -110,22 +110,25 @@ function clipTexts(trace: Trace): Trace {
     query,
     truncation:
       trace.truncation || truncation ? { ...(clipValues(trace.truncation ?? {}) as object), ...truncation } : undefined,
-    project: clipText(trace.project, ARG_CHARS),
+    project: clipText(trace.project, MAX_ARG_CHARS),
     error: trace.error && {
       code: clipText(trace.error.code, 40),
-      message: clipText(trace.error.message, MESSAGE_CHARS),
+      message: clipText(trace.error.message, MAX_MESSAGE_CHARS),
     },
   }
 }
 
 function clipValues(value: unknown): unknown {
-  if (typeof value === "string") return clipText(value, ARG_CHARS)
+  if (typeof value === "string") return clipText(value, MAX_ARG_CHARS)
   if (typeof value !== "object" || value === null) return value
-  if (Array.isArray(value)) return value.slice(0, ARG_ITEMS).map(clipValues)
+  if (Array.isArray(value)) return value.slice(0, MAX_ARG_ITEMS).map(clipValues)
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, clipValues(inner)]))
 }
 
-/** Puts the ref first, so that a line that is cut short never contains a summary without the ref by which to forget it. */
+/**
+ * Shortens a row. Puts the ref first, so that a line that is cut short never contains a summary without the ref by which the
+ * line is found when the conversation is forgotten.
+ */
 function clipRow({ rank, ref, terms, summary, ...scores }: TraceRow): TraceRow {
   return { rank, ref, ...scores, terms: terms.slice(0, MAX_TERMS), summary: summaryOf(summary) }
 }

@@ -6,9 +6,12 @@ import { join } from "node:path"
 
 export const LIMITS: Limits = { lineBytes: 16_384, fileBytes: 4 << 20, files: 4 }
 export type Limits = {
-  /** The maximum length of a line. It is appended in a single write, short enough not to mix with other writes. */
+  /**
+   * The maximum length of a line, in bytes. A line is appended in a single write, which must be short enough not to be mixed
+   * with other writes.
+   */
   lineBytes: number
-  /** The size from which the next file is used. Each process that is writing may exceed it by one line. */
+  /** The size, in bytes, from which the next file is used. Each process that is writing may exceed it by one line. */
   fileBytes: number
   /** The number of files that are kept. */
   files: number

@@ -5,7 +5,7 @@ import { fileNumbers, filePath } from "./files.ts"
 
 const NEWLINE = 10
 const SPACE = 32
-/** The shortest prefix of an id that identifies a conversation. */
+/** A shorter prefix of an id does not count as a mention of the conversation. */
 const MIN_PREFIX_LENGTH = 4
 
 /**
@@ -13,16 +13,16 @@ const MIN_PREFIX_LENGTH = 4
  * the file is not replaced, because other processes may be appending to it or deleting from it.
  */
 export function forgetTraces(dir: string, refs: Ref[]): number {
-  const names = refs.map((ref) => JSON.stringify(formatRef(ref)).slice(1, -1))
-  return dropTraces(dir, (line) => mentions(line, names, refs))
+  const fullRefs = refs.map((ref) => JSON.stringify(formatRef(ref)).slice(1, -1))
+  return dropTraces(dir, (line) => mentions(line, fullRefs, refs))
 }
 
 /** Deletes every trace whose line matches, and returns their number. */
 export function dropTraces(dir: string, matches: (line: string) => boolean): number {
-  return fileNumbers(dir).reduce((dropped, number) => dropped + blankLines(filePath(dir, number), matches), 0)
+  return fileNumbers(dir).reduce((dropped, number) => dropped + overwriteLines(filePath(dir, number), matches), 0)
 }
 
-function blankLines(path: string, matches: (line: string) => boolean): number {
+function overwriteLines(path: string, matches: (line: string) => boolean): number {
   const fd = openIfExists(path)
   if (fd === undefined) return 0
   try {
@@ -32,7 +32,7 @@ function blankLines(path: string, matches: (line: string) => boolean): number {
       const newline = bytes.indexOf(NEWLINE, start)
       const end = newline === -1 ? bytes.length : newline
       if (end > start && matches(bytes.toString("utf8", start, end))) {
-        // One write may cover only a part of the line.
+        // A single writeSync may write only a part of the spaces.
         for (let position = start; position < end; )
           position += writeSync(fd, Buffer.alloc(end - position, SPACE), 0, end - position, position)
         count++
@@ -47,11 +47,11 @@ function blankLines(path: string, matches: (line: string) => boolean): number {
 }
 
 /**
- * True if a line contains the complete ref of one of the conversations, or if its arguments contain a ref with a prefix of the
- * id. An incomplete line has no arguments, but may contain the complete ref.
+ * Returns true if a line contains the complete ref of one of the conversations, or if its arguments contain a ref with a prefix
+ * of the id. An incomplete line has no arguments, but may contain the complete ref.
  */
-function mentions(line: string, names: string[], refs: Ref[]): boolean {
-  if (names.some((name) => line.includes(name))) return true
+function mentions(line: string, fullRefs: string[], refs: Ref[]): boolean {
+  if (fullRefs.some((fullRef) => line.includes(fullRef))) return true
   let args: unknown
   try {
     args = (JSON.parse(line) as { args?: unknown } | null)?.args
@@ -59,15 +59,15 @@ function mentions(line: string, names: string[], refs: Ref[]): boolean {
     return false // the line is blank or incomplete
   }
   return textsIn(args).some((text) => {
-    const named = parseRef(text)
+    const parsedRef = parseRef(text)
     return (
-      named !== undefined &&
-      named.prefix.length >= MIN_PREFIX_LENGTH &&
+      parsedRef !== undefined &&
+      parsedRef.prefix.length >= MIN_PREFIX_LENGTH &&
       refs.some(
         (ref) =>
-          ref.id.startsWith(named.prefix) &&
-          (named.source ?? ref.source) === ref.source &&
-          (named.owner ?? ref.owner) === ref.owner,
+          ref.id.startsWith(parsedRef.prefix) &&
+          (parsedRef.source ?? ref.source) === ref.source &&
+          (parsedRef.owner ?? ref.owner) === ref.owner,
       )
     )
   })

@@ -59,11 +59,11 @@ function parseTrace(line: string): Trace | undefined {
 
 function isTrace(value: unknown): value is Trace {
   if (!isObject(value)) return false
-  const texts = [value.trace_id, value.ts, value.project, value.state_revision]
-  const numbers = [value.duration_ms, value.ranking_total, value.skipped_total]
+  const textFields = [value.trace_id, value.ts, value.project, value.state_revision]
+  const numberFields = [value.duration_ms, value.ranking_total, value.skipped_total]
   return (
-    texts.every((text) => typeof text === "string") &&
-    numbers.every((number) => typeof number === "number") &&
+    textFields.every((text) => typeof text === "string") &&
+    numberFields.every((number) => typeof number === "number") &&
     [value.args, value.inputs, value.budgets].every(isObject) &&
     (TRACE_COMMANDS as readonly unknown[]).includes(value.command) &&
     (value.query === undefined || typeof value.query === "string") &&

@@ -5,7 +5,7 @@ export type LineState = {
   at: number
   plan?: string
   today: { day: string; cost: number; tokens: number; unpriced_tokens: number }
-  /** The five hour block that was running at that time. */
+  /** The five-hour block that was running at that time. */
   block?: { end: number; cost: number }
 }
 

@@ -31,7 +31,7 @@ export type PricedUsage = {
   unknown?: string
 }
 
-/** Computes the cost of some spending at list price. */
+/** Computes the cost of spending at list prices. If no price is known, uses the cost that the agent recorded. */
 export function moneyFor(spending: Spending, book: PriceBook): PricedUsage {
   const price = spending.model === undefined ? undefined : book(spending.model, spending.at)
   if (!price) {

@@ -6,7 +6,7 @@ export const BLOCK_MS = 5 * HOUR_MS
 /** Returns the Monday of the week that contains this time, in local time. */
 export function localWeek(at: number): string {
   const noon = new Date(at)
-  noon.setHours(12, 0, 0, 0) // a day may have 23 hours
+  noon.setHours(12, 0, 0, 0) // noon, because a day may have 23 hours
   return localDay(noon.getTime() - ((noon.getDay() + 6) % 7) * DAY_MS)
 }
 
@@ -15,8 +15,8 @@ export function localMonth(at: number): string {
 }
 
 /**
- * Maps each time to the start of its five hour block. A block begins with the hour of the first answer after the block before,
- * and lasts five hours, like the limits of Claude's plans.
+ * Maps each time to the start of its five-hour block. A block begins with the hour of the first answer after the previous
+ * block, and lasts five hours, like the limits of Claude's plans.
  */
 export function fiveHourBlocks(times: number[]): Map<number, number> {
   const starts = new Map<number, number>()

@@ -1,7 +1,7 @@
 import type { Effect } from "../core/conversation.ts"
 import { longestRequest, type Spending, type Usage } from "../core/usage.ts"
 
-/** The fields of a message that are needed for spending. */
+/** The fields of a message from which spending is computed. */
 type PaidMessage = {
   number: number
   at?: number
@@ -22,13 +22,15 @@ export type SpentPart = Spending & {
 /** A commit or a pull request that a conversation made, and when. */
 export type MadeThing = { number: number; at: number; type: "commit" | "pull_request"; name: string; subject?: string }
 
-/** The length of a slot, in milliseconds: days and five hour blocks begin at a multiple of it in every time zone. */
+/**
+ * The length of a time slot, in milliseconds. In every time zone, days and five-hour blocks begin at a multiple of this length.
+ */
 const SLOT_MS = 15 * 60_000
 
 /**
- * Returns a conversation's own spending, without messages that it copied, which were paid for elsewhere. Answers in the same
- * quarter of an hour with the same price are summed up as one part, and a commit or pull request ends a part. `endedAt` is used
- * for messages without a time.
+ * Returns a conversation's own spending, without the messages that it copied from another conversation, which paid for them.
+ * Answers in the same quarter of an hour with the same price are summed up as one part, and a commit or pull request ends a
+ * part. `endedAt` is used for messages without a time.
  */
 export function spendingInMessages(messages: PaidMessage[], endedAt = 0): { spent: SpentPart[]; made: MadeThing[] } {
   const parts = new Map<string, SpentPart>()
@@ -42,7 +44,7 @@ export function spendingInMessages(messages: PaidMessage[], endedAt = 0): { spen
     const { usage, number, superseded } = message
     const time = at ?? endedAt
     if (usage && hasUsage(usage)) {
-      // A search is counted in the tool's message, which names no model: the latest model did it.
+      // A web search is counted in the tool's message, which names no model: it is attributed to the latest model.
       const payingModel = message.model ?? (hasNoTokens(usage) ? model : undefined)
       const part: SpentPart = { ...spendingOf(usage, payingModel, time), number, superseded }
       const key = slotKey(part, made.length)
@@ -121,7 +123,7 @@ function madeInMessage({ number, effects }: PaidMessage, at: number): MadeThing[
 /** The request sizes at which prices change. Spending is separated by them, so that each part has one price. */
 export const CONTEXT_STEPS = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000]
 
-/** The highest step that a request of this many tokens exceeds; 0 if it exceeds none. */
+/** Returns the highest step that a request of this many tokens exceeds; 0 if it exceeds none. */
 export function contextStep(tokens: number): number {
   return CONTEXT_STEPS.findLast((step) => tokens > step) ?? 0
 }

@@ -11,7 +11,7 @@ export type Sum = SpentCounts & {
   money: Money
   /** In dollars. */
   cost: number
-  /** Tokens without a known price, which are in `tokens` but not in `cost`. */
+  /** Tokens without a known price. They are included in `tokens`, but not in `cost`. */
   unpriced_tokens: number
   subagent_tokens: number
   subagent_cost: number
@@ -92,9 +92,9 @@ function addMoney(sum: Money, more: Money): number {
 type Contribution = { name: string; conversation: number; at: number }
 
 /**
- * Returns the commit or pull request for which each row was spent: the next one that its conversation made. Spending after the
- * last one counts for none, or with `afterwards` for the last one, as is usual for a pull request. The caller decides which
- * conversations a commit or pull request came from: those that ran the commit, or those that wrote its lines.
+ * Maps each row of spending to the next commit or pull request that its conversation made. Rows after the last one are mapped to
+ * undefined or, with `afterwards`, to the last one, as is usual for a pull request. The caller decides
+ * which conversations a commit or pull request came from: those that ran the commit, or those that wrote its lines.
  */
 export function attributeSpending<Row extends { conversation: number; at: number }>(
   rows: Row[],

@@ -18,9 +18,9 @@ export type ViewParts = {
   pages: readonly PageRoute[]
   actions: readonly Action[]
   use<T>(work: (dex: PageDex) => Promise<T>): Promise<T>
-  /** The stream of changes. */
+  /** Responds with the stream of changes. */
   changes(request: Request): Response
-  /** Called for every request except the stream of changes, so that the server does not become idle. */
+  /** Called for every request of the admitted browser except the stream of changes, so that the server does not become idle. */
   onUse(): void
   log(line: string): void
 }

@@ -4,7 +4,7 @@ import { formatRef } from "../core/ref.ts"
 import type { Dex } from "../tools/context.ts"
 import { learningOf } from "./learning.ts"
 
-type Use = <T>(work: (dex: Dex) => Promise<T>) => Promise<T>
+type UseDex = <T>(work: (dex: Dex) => Promise<T>) => Promise<T>
 
 /** Changes within this many milliseconds are reported together. */
 const COALESCED_MS = 250
@@ -12,14 +12,15 @@ const MAX_REPORTED_CHANGES = 200
 const MAX_STREAMS = 24
 
 /**
- * Reports to every open page which conversations changed and how much dex has learned, even if another process did it. While a
- * page is open, it watches the files of the history and the knowledge. A timer runs only after one of them has changed.
+ * Reports to every open page which conversations changed and how much dex has learned, even if another process made the changes.
+ * While a page is open, it watches the files of the history, the knowledge and the spending. A timer runs only after one of these
+ * files has changed.
  */
 export function createChanges(parts: {
   history: string
   knowledge: string
   spending: string
-  use: Use
+  use: UseDex
   log(line: string): void
   onOpen(isOpen: boolean): void
 }) {

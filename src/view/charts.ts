@@ -1,4 +1,5 @@
 import { localDay } from "../core/dates.ts"
+import { grouped } from "../core/format.ts"
 import { type Html, html } from "../render/html/html.ts"
 import { many } from "../render/words.ts"
 import type { LevelCounts } from "../tools/blame/owner-facts.ts"
@@ -11,24 +12,47 @@ const DAYS_HEIGHT = 100
 const DAY_STEP = 10
 const DAY_GAP = 2
 
-/** Stacked columns, one per day. The labels are outside the SVG, because the SVG is stretched to the available width. */
-export function dayBars(columns: DayColumn[], label: string, maxLabel: string): Html {
+/**
+ * Stacked columns, one per day, with an axis. The labels are outside the SVG, because the SVG is stretched to the available width.
+ * The page's script shows a column's text when the pointer or the arrow keys are on it.
+ */
+export function dayBars(columns: DayColumn[], label: string, format: (amount: number) => string): Html {
   const sums = columns.map(({ parts }) => parts.reduce((sum, part) => sum + part, 0))
-  const highest = Math.max(...sums, 1e-9)
+  const top = axisTop(Math.max(...sums, 1e-9))
   const shapes = columns.map(({ parts, tooltip }, i) => {
-    let top = DAYS_HEIGHT
+    let y = DAYS_HEIGHT
     const rects = parts.map((part, colour) => {
-      const height = (part / highest) * DAYS_HEIGHT
-      top -= height
+      const height = (part / top) * DAYS_HEIGHT
+      y -= height
       return (
         height > 0 &&
-        html`<rect class="colour${colour}" x="${i * DAY_STEP}" y="${top.toFixed(2)}" width="${DAY_STEP - DAY_GAP}" height="${height.toFixed(2)}"/>`
+        html`<rect class="colour${colour}" x="${i * DAY_STEP}" y="${y.toFixed(2)}" width="${DAY_STEP - DAY_GAP}" height="${height.toFixed(2)}"/>`
       )
     })
-    return html`<g><title>${tooltip}</title><rect class="behind" x="${i * DAY_STEP}" y="0" width="${DAY_STEP}" height="${DAYS_HEIGHT}"/>${rects}</g>`
+    return html`<g data-value="${tooltip.replaceAll("\n", " · ")}"><title>${tooltip}</title><rect class="behind" x="${i * DAY_STEP}" y="0" width="${DAY_STEP}" height="${DAYS_HEIGHT}"/>${rects}</g>`
   })
-  const [first, last] = [columns[0]?.day ?? "", columns.at(-1)?.day ?? ""]
-  return html`<div class="day-bars"><p class="most" aria-hidden="true">${maxLabel}</p><svg viewBox="0 0 ${Math.max(1, columns.length * DAY_STEP - DAY_GAP)} ${DAYS_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}">${shapes}</svg><p class="ends" aria-hidden="true"><span>${first}</span><span>${last}</span></p></div>`
+  const width = Math.max(1, columns.length * DAY_STEP - DAY_GAP)
+  return chartHtml(
+    html`<svg viewBox="0 0 ${width} ${DAYS_HEIGHT}" preserveAspectRatio="none" role="img" tabindex="0" aria-label="${label}">${gridLines(width, DAYS_HEIGHT)}${shapes}</svg>`,
+    [format(top), format(top / 2), "0"],
+    [columns[0]?.day ?? "", columns.at(-1)?.day ?? ""],
+  )
+}
+
+/** A drawing with the values of its axis at the left, its first and last period below it, and room for the value of one bar. */
+function chartHtml(drawing: Html, values: readonly string[], [first, last]: readonly [string, string]): Html {
+  return html`<div class="chart"><p class="axis" aria-hidden="true">${values.map((value) => html`<span>${value}</span>`)}</p>${drawing}<p class="ends" aria-hidden="true"><span>${first}</span><span>${last}</span></p><p class="value" aria-live="polite"></p></div>`
+}
+
+/** Lines at the top, in the middle and at the bottom. */
+function gridLines(width: number, height: number): Html {
+  return html`${[0, height / 2, height].map((y) => html`<line class="grid" x1="0" x2="${width}" y1="${y}" y2="${y}"/>`)}`
+}
+
+/** A round number, at least as high as the highest bar, that can be halved. */
+function axisTop(highest: number): number {
+  const magnitude = 10 ** Math.floor(Math.log10(highest))
+  return [1, 1.5, 2, 3, 4, 6, 8, 10].map((step) => step * magnitude).find((top) => top >= highest * (1 - 1e-9))!
 }
 
 /** A day with activity: the amount, its tooltip and its link. */
@@ -51,13 +75,14 @@ export function heatMapStart(lastDay: string): string {
 }
 
 /**
- * A year as a calendar with one week per column. Darker days have more activity; each of the four levels has equally many days.
+ * A year as a calendar with one week per column. Darker days have more activity. Each of the four levels has about as many days
+ * as the others.
  */
 export function heatMap(days: HeatDay[], lastDay: string, label: string): Html {
   const byDay = new Map(days.map((heatDay) => [heatDay.day, heatDay]))
-  const all = daysBetween(heatMapStart(lastDay), lastDay)
+  const allDays = daysBetween(heatMapStart(lastDay), lastDay)
   const levelOf = createLevels(days.map(({ amount }) => amount))
-  const cells = all.map((day, i) => {
+  const cells = allDays.map((day, i) => {
     const x = LEFT_MARGIN + Math.floor(i / 7) * CELL_STEP
     const y = TOP_MARGIN + (i % 7) * CELL_STEP
     const heatDay = byDay.get(day)
@@ -66,8 +91,8 @@ export function heatMap(days: HeatDay[], lastDay: string, label: string): Html {
     if (!heatDay || heatDay.amount === 0) return rect(0)
     return html`<a href="${heatDay.address}" tabindex="-1" aria-label="${heatDay.tooltip}"><title>${heatDay.tooltip}</title>${rect(levelOf(heatDay.amount))}</a>`
   })
-  const months = all.flatMap((day, i) =>
-    day.endsWith("-01") && i < all.length - 14
+  const months = allDays.flatMap((day, i) =>
+    day.endsWith("-01") && i < allDays.length - 14
       ? [
           html`<text x="${LEFT_MARGIN + Math.ceil(i / 7) * CELL_STEP}" y="11">${MONTHS[Number(day.slice(5, 7)) - 1]!}</text>`,
         ]
@@ -122,16 +147,21 @@ const MIN_BAR_HEIGHT = 2
 
 /** A bar for each month, linked to that month. */
 export function monthBars(bars: readonly MonthBar[], label: string, tooltipOf: (bar: MonthBar) => string): Html {
-  const maxCount = Math.max(1, ...bars.map(({ count }) => count))
+  const top = Math.max(2, axisTop(Math.max(1, ...bars.map(({ count }) => count))))
   const width = bars.length * MONTH_STEP - MONTH_GAP
   const shapes = bars.map((bar, i) => {
-    const height = bar.count === 0 ? 0 : Math.max(MIN_BAR_HEIGHT, (bar.count / maxCount) * (MONTHS_HEIGHT - 4))
-    const rects = html`<rect class="room" x="${i * MONTH_STEP}" y="0" width="${MONTH_STEP}" height="${MONTHS_HEIGHT}"/><rect class="bar" x="${i * MONTH_STEP}" y="${(MONTHS_HEIGHT - height).toFixed(1)}" width="${MONTH_STEP - MONTH_GAP}" height="${height.toFixed(1)}" rx="1"/>`
-    if (bar.count === 0) return html`<g><title>${tooltipOf(bar)}</title>${rects}</g>`
-    return html`<a href="${bar.address}" aria-label="${tooltipOf(bar)}"${bar.isChosen && html` class="chosen" aria-current="true"`}><title>${tooltipOf(bar)}</title>${rects}</a>`
+    const height = bar.count === 0 ? 0 : Math.max(MIN_BAR_HEIGHT, (bar.count / top) * MONTHS_HEIGHT)
+    const rects = html`<rect class="room" x="${i * MONTH_STEP}" y="0" width="${MONTH_STEP}" height="${MONTHS_HEIGHT}"/><rect class="bar" x="${i * MONTH_STEP}" y="${(MONTHS_HEIGHT - height).toFixed(1)}" width="${MONTH_STEP - MONTH_GAP}" height="${height.toFixed(1)}"/>`
+    const value = html` data-value="${tooltipOf(bar)}"`
+    if (bar.count === 0) return html`<g${value}><title>${tooltipOf(bar)}</title>${rects}</g>`
+    return html`<a href="${bar.address}" aria-label="${tooltipOf(bar)}"${value}${bar.isChosen && html` class="chosen" aria-current="true"`}><title>${tooltipOf(bar)}</title>${rects}</a>`
   })
   // The role is group, because the role img would hide the links from screen readers.
-  return html`<svg class="months" viewBox="0 0 ${width} ${MONTHS_HEIGHT}" role="group" aria-label="${label}">${shapes}</svg>`
+  return chartHtml(
+    html`<svg class="months" viewBox="0 0 ${width} ${MONTHS_HEIGHT}" preserveAspectRatio="none" role="group" aria-label="${label}">${gridLines(width, MONTHS_HEIGHT)}${shapes}</svg>`,
+    [grouped(top), grouped(top / 2), "0"],
+    [bars[0]?.month ?? "", bars.at(-1)?.month ?? ""],
+  )
 }
 
 const SHARE_WIDTH = 1000
@@ -157,10 +187,10 @@ export function shareBar(counts: LevelCounts): Html {
 }
 
 /** Never shows 0 % for a part that exists, nor 100 % for less than all. */
-function percent(part: number, all: number): string {
-  const share = (part / all) * 100
+function percent(part: number, total: number): string {
+  const share = (part / total) * 100
   if (part > 0 && share < 1) return "under 1 %"
-  return `${part < all ? Math.min(99, Math.round(share)) : 100} %`
+  return `${part < total ? Math.min(99, Math.round(share)) : 100} %`
 }
 
 const STACK_WIDTH = 100

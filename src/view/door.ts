@@ -23,9 +23,9 @@ export type Entry = { address: string; page?: string }
 export type EntryRequest = { to: string; page: boolean }
 
 /**
- * Connects a second `dex view` to the running one. It asks for an entry over a socket in a folder that only this user can read. A
- * port would not do, because any user may listen on one, and a file may not contain a secret. One process per home has the door,
- * until that process ends.
+ * Connects a second `dex view` to the running one: the second one asks for an entry over a socket in a folder that only this user
+ * can read. A port would not do, because any user may listen on one, and a file would have to contain a secret. Only one process
+ * per home has the door, until that process ends.
  */
 export type Door = {
   /** Answers every other `dex view` with a new entry. */
@@ -45,7 +45,7 @@ const MAX_TRIES = 50
 const RETRY_AFTER_MS = 100
 const PAGE_NAME = /^open-[\w-]+\.html$/
 
-/** Undefined if another `dex view` has the door, or if there is no private folder for it. */
+/** Takes the door. Returns undefined if another `dex view` has it, or if there is no private folder for it. */
 export function takeDoor(home: HomeFolder): Door | undefined {
   const folder = doorFolder(home)
   const lock = folder === undefined ? undefined : tryLockIn(folder)
@@ -65,7 +65,7 @@ export function takeDoor(home: HomeFolder): Door | undefined {
         writeFileSync(page, redirectPage(address), { mode: 0o600, flag: "wx" })
         return page
       } catch {
-        return undefined // the disk is full: the address is printed instead
+        return undefined // for example, the disk is full; the address is printed in any case
       }
     },
     close() {
@@ -104,12 +104,13 @@ function tryLockIn(folder: string): { release(): void } | undefined {
   try {
     return tryLock(join(folder, "lock"))
   } catch {
-    return undefined // the disk is full: the view is served anyway
+    return undefined // for example, the disk is full; the view is served without a door
   }
 }
 
 /**
- * The path of the socket. If it would be too long, the socket is in a shorter private folder, which is checked in the same way.
+ * The path of the socket, or the name of the pipe on Windows. If the path would be too long, the socket is in a private folder
+ * with a shorter path, which is checked in the same way.
  */
 function socketIn(folder: string): string | undefined {
   if (process.platform === "win32") return pipeIn(folder)
@@ -120,7 +121,10 @@ function socketIn(folder: string): string | undefined {
   return short === undefined ? undefined : join(short, `view-${name}.sock`)
 }
 
-/** A pipe with an unpredictable name. Other users can see the pipe, but Windows does not let them write to it by default. */
+/**
+ * The unpredictable name of the pipe, from a file. Other users can see the pipe, but Windows does not let them write to it by
+ * default.
+ */
 function pipeIn(folder: string): string | undefined {
   try {
     return readFileSync(join(folder, "pipe"), "utf8")

@@ -53,7 +53,8 @@ export function documentHtml(
 }
 
 /**
- * A line that the page's script fills with the progress of learning. It reloads the part with this line when learning is done.
+ * A line that the page's script fills with the progress of learning. The script reloads the part with this line when learning is
+ * done.
  */
 export function learningLine(): Html {
   return html`<p class="note learning">dex is learning from your conversations<span data-learned></span>. This fills in when it is done.</p>`
@@ -69,7 +70,7 @@ export function noAccessPage(): Html {
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>dex</title></head><body><h1>This page is closed</h1><p>Run <code>dex view</code> in a terminal. It opens a new page, at a new address each time. To open the page of an old address, run <code>dex view ADDRESS</code>.</p></body></html>`
 }
 
-/** The page for a browser that was just let in. */
+/** The page for a browser that was just let in. It opens this address at once. */
 export function refreshPage(address: string): Html {
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>dex</title></head><body><p><a href="${address}">Continue</a></p></body></html>`
 }

@@ -14,8 +14,8 @@ export type Learning = { done: number; total: number; isLearning: boolean }
 const UNFINISHED_NOTES = [STILL_LEARNING, ANOTHER_IS_LEARNING, LEARNING_UNFINISHED]
 
 /**
- * Learns for at most `learnWithinMs` before the page is rendered. The rest is learned in the background, and the page is updated
- * later.
+ * Makes a dex for one page. Rendering waits at most `learnWithinMs` for learning. The rest is learned in the background, and the
+ * page is updated later.
  */
 export function pageDex(dex: Dex, fresh: Freshness, learnWithinMs: number): PageDex {
   let isLearning = false

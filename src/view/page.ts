@@ -5,7 +5,7 @@ import type { InputOf, OutputOf, Tool } from "../core/tool.ts"
 import type { Html } from "../render/html/html.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
-import { agentNamed, resolveConversation } from "../tools/resolve.ts"
+import { agentNamed, folderOnDisk, resolveConversation } from "../tools/resolve.ts"
 import { isPrivate } from "../tools/subscriptions/delivery.ts"
 
 export type PageRequest = {
@@ -29,7 +29,7 @@ export type ViewPage = {
   body: Html
   /** The text in the search field at the top. */
   words?: string
-  /** Further parameters that a search from that field sends. */
+  /** Further parameters that the search form at the top sends. */
   hiddenFields?: Record<string, string>
   /** True if the body is a fragment for a page that is already open, which is sent without the document around it. */
   isPart?: boolean
@@ -59,7 +59,8 @@ export async function dexInProject(dex: Dex, project: string): Promise<Dex> {
   if (project === dex.project) return dex
   if (await isPrivate(dex, project))
     throw new DexError("private", `${project} is a private project. Run \`dex view\` inside that folder to see it.`)
-  return Object.create(dex, { project: { value: project }, cwd: { value: project } })
+  const folder = folderOnDisk(dex, project)
+  return Object.create(dex, { project: { value: project }, place: { value: folder }, cwd: { value: folder } })
 }
 
 /**
@@ -101,7 +102,7 @@ export function addressOfRef(to: Addresses, ref: string): string {
   return to.read(conversation, number === undefined ? undefined : Number(number))
 }
 
-/** The conversation of a page. */
+/** The conversation that a page's address names, and its agent's name. */
 export type RequestedConversation = { dex: Dex; row: ConversationRow; agent: string }
 
 export async function requestedConversation({ dex, params }: PageRequest): Promise<RequestedConversation> {

@@ -1,18 +1,13 @@
 import { randomBytes } from "node:crypto"
 import { rmSync } from "node:fs"
 import { createDex } from "../app/dex.ts"
-import { tracesWritten } from "../app/run.ts"
+import { waitForTraces } from "../app/run.ts"
 import { dexHome } from "../config/home.ts"
-import { messageText } from "../core/format.ts"
-import { formatRef } from "../core/ref.ts"
-import { type Html, html } from "../render/html/html.ts"
-import { many } from "../render/words.ts"
+import { fileNameFromTitle } from "../core/format.ts"
+import { html } from "../render/html/html.ts"
 import { listen } from "../serve/http/listen.ts"
 import { createFreshness } from "../serve/mcp/fresh.ts"
 import { reuseDex } from "../serve/mcp/hold.ts"
-import type { StoredMessage } from "../store/history/store.ts"
-import { conversationOf } from "../tools/fields.ts"
-import { fileNameFromTitle } from "../tools/share/file-name.ts"
 import { type ShareFormat, share } from "../tools/share/share.ts"
 import { takeInstance } from "../watch/instance.ts"
 import { watchAll } from "../watch/watch.ts"
@@ -30,7 +25,8 @@ import { projectsPart } from "./home/projects-part.ts"
 import { yearPart } from "./home/year-part.ts"
 import { loadAssets } from "./layout.ts"
 import { type PageDex, pageDex } from "./learning.ts"
-import { type PageRequest, type PageRoute, requestedConversation, runToolForPage, type ViewPage } from "./page.ts"
+import { type PageRoute, runToolForPage } from "./page.ts"
+import { findInPage } from "./read/find-in-page.ts"
 import { rawPage } from "./read/raw-page.ts"
 import { completePart, factsPart, outlinePart, readPage, readPart } from "./read/read-page.ts"
 import { CODE_LIFETIME_MS, createSession } from "./session.ts"
@@ -45,14 +41,14 @@ type ViewOptions = {
   idleMs: number
   /** The longest time that a page waits for learning, in milliseconds. */
   learnWithinMs?: number
-  /** Lets another `dex view` of this home use this one. Without a door, none can. */
+  /** Lets another `dex view` of this home use this one, which is not possible without a door. */
   door?: Door | undefined
 }
 
 export type ServedView = {
   /** Creates an address that lets one browser in, once. */
   enter(path: string): string
-  /** Creates such an address, and a file that opens it if one is requested and there is a door. */
+  /** Creates an address like `enter`, and on request a file that opens it. Without a door there is no file. */
   entry(request: EntryRequest): Entry
   url: string
   /** Resolves when the view has ended because it was idle for too long or was stopped. */
@@ -91,7 +87,7 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
   // in place of the view.
   const listening = await listen({
     fetch: (request) => app.fetch(request),
-    place: { host: "127.0.0.1", port: 0 },
+    address: { host: "127.0.0.1", port: 0 },
     isOwner: ({ cookie }) => session.isAdmitted(cookie),
     log,
   })
@@ -108,12 +104,12 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
     .catch((error: unknown) =>
       log(`A second \`dex view\` cannot connect to this one and will start its own server: ${String(error)}`),
     )
-  void fresh.pickUp(0)
+  void fresh.readNewMessages(0)
   const stop = async (reason: "idle" | "stopped") => {
     changes.stop()
     door?.close()
     listening.close()
-    await Promise.all([pageWatch.setOpen(false), fresh.stop(600), tracesWritten()])
+    await Promise.all([pageWatch.setOpen(false), fresh.stop(600), waitForTraces()])
     idleTimer.end(reason)
   }
   idleTimer.onIdle(() => void stop("idle"))
@@ -183,10 +179,10 @@ function createIdleTimer(idleMs: number) {
   }
 }
 
-type Start = { env: Record<string, string | undefined>; cwd: string; version: string }
+type StartOptions = { env: Record<string, string | undefined>; cwd: string; version: string }
 
-/** Reads what agents write while a page is open, like `dex watch`. If `dex watch` is running, it does this instead. */
-function createPageWatch(start: Start, log: (line: string) => void) {
+/** While a page is open, reads what agents write, like `dex watch`. Leaves this to `dex watch` if that is running. */
+function createPageWatch(start: StartOptions, log: (line: string) => void) {
   let controller: AbortController | undefined
   let lastRun: Promise<void> = Promise.resolve()
   const watchUntil = async (signal: AbortSignal) => {
@@ -263,43 +259,3 @@ export const pages: readonly PageRoute[] = [
   { path: "/decision/:id", render: decisionPage },
   { path: "/fix/:id", render: fixPage },
 ]
-
-const MAX_ROWS = 200
-const CHARS_AROUND = 80
-
-/** Finds every message of a conversation that contains this text. */
-async function findInPage(request: PageRequest): Promise<ViewPage> {
-  const { query, to } = request
-  const { dex, row } = await requestedConversation(request)
-  const words = (query.get("q") ?? "").trim()
-  const name = formatRef(row.ref)
-  const messages = words === "" ? [] : await (await dex.store()).messages(row.ref)
-  const matches = messages.flatMap((message) => markedMatch(message, words))
-  const rows = matches
-    .slice(0, MAX_ROWS)
-    .map(
-      ({ number, role, snippet }) =>
-        html`<li><a href="${to.read(name, number)}" data-number="${number}"><span class="number">#${number}</span> <span class="role">${role}</span> ${snippet}</a></li>`,
-    )
-  const count =
-    words === ""
-      ? "Type what to look for."
-      : `${many(matches.length, "message")} with “${words}”${matches.length > MAX_ROWS ? `, the first ${MAX_ROWS} shown` : ""}`
-  const list = html`<div class="found"><p>${count}</p><ol>${rows}</ol></div>`
-  if (query.has("part")) return { title: "", isPart: true, body: list }
-  const { title } = conversationOf(row)
-  const field = html`<form class="within" action="${to.conversation(name, "find")}"><input type="search" name="q" value="${words}" aria-label="Find in this conversation"></form>`
-  return {
-    title: `${words} in ${title}`,
-    body: html`<section class="within-page"><h1><a href="${to.read(name)}">${title}</a></h1>${field}${list}</section>`,
-  }
-}
-
-function markedMatch(message: StoredMessage, words: string): { number: number; role: string; snippet: Html }[] {
-  const text = messageText(message, "full")
-  const start = text.toLowerCase().indexOf(words.toLowerCase())
-  if (start === -1) return []
-  const end = start + words.length
-  const snippet = html`${text.slice(Math.max(0, start - CHARS_AROUND), start)}<mark>${text.slice(start, end)}</mark>${text.slice(end, end + CHARS_AROUND)}`
-  return [{ number: message.number, role: message.role, snippet }]
-}

@@ -18,7 +18,8 @@ const MAX_CODES = 20
 
 /**
  * Controls who can see the pages. A browser sends a cookie to every port of a host, so this cookie is bound to a path that only
- * the admitted browser knows, and another server on this machine never receives it. Cookie and path end with this process.
+ * the admitted browser knows, and another server on this machine never receives it. The cookie and the path are useless after
+ * this process has ended.
  */
 export function createSession(base: string, now: () => number): ViewSession {
   const key = randomBytes(32).toString("base64url")

@@ -5,7 +5,7 @@ import { type Area, entryAt, type FolderWatch, listFolder, type WatchProblem, wa
 export type AreaSpec = {
   folder: string
   depth: number
-  /** Matched against the path relative to the folder, with slashes. If absent, every file matches. */
+  /** Selects files by their path relative to the folder, with forward slashes. If omitted, every file matches. */
   files?: RegExp
   /** Returns true for folders to skip. The path has its links resolved. */
   skips(path: string): boolean
@@ -16,7 +16,10 @@ export type AreaSpec = {
 }
 
 export type AreaEvents = {
-  /** The path is relative to the folder, with slashes. Undefined if it is not known which file changed. */
+  /**
+   * Something changed. The path is relative to the folder, with forward slashes. It is undefined if it is not known which file
+   * changed.
+   */
   changed(path: string | undefined): void
   problem(problem: WatchProblem): void
 }
@@ -25,28 +28,28 @@ export type AreaWatch = {
   state(): AreaState
   /** Checks whether the folder exists now. */
   recheck(): void
-  /** Starts watching again, for when the set of skipped folders has changed. */
+  /** Starts watching again. Call this when the set of skipped folders has changed. */
   restart(): void
   close(): void
 }
 export type AreaState = { how: "watching" | "polling" | "waiting" | "nothing"; folders: number }
 
-/** How many changed files to remember. Forgetting one costs one unnecessary look. */
+/** The maximum number of files whose last change is remembered. Forgetting one costs at most an unnecessary read. */
 const MAX_STAMPS = 2_000
-/** After a walk through a polled folder, the next one waits at least this many times as long as the walk took. */
-const POLL_SHARE = 100
+/** After each scan of a polled folder, dex pauses for at least this many times as long as the scan took. */
+const POLL_PAUSE_FACTOR = 100
 
-/** Watches a folder until closed, even if it is created later, disappears, or cannot be watched. */
+/** Reports changes in a folder until closed, even if the folder is created later, disappears, or has to be polled. */
 export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
-  let watching: FolderWatch | undefined
-  let waiting: FSWatcher | undefined
-  let polling: NodeJS.Timeout | undefined
+  let activeWatch: FolderWatch | undefined
+  let parentWatcher: FSWatcher | undefined
+  let pollTimer: NodeJS.Timeout | undefined
   let closed = false
 
   const stamps = new Map<string, string>()
   /**
-   * True if the file really changed. Reading can look like a change: as root, SQLite sets the owner of another program's files
-   * again when it reads them.
+   * Returns true if the file's size or time changed since its last event. Reading a file can cause an event: if dex runs as root,
+   * SQLite sets the owner of another program's files again when it reads them.
    */
   const hasChanged = (path: string) => {
     const file = entryAt(path)
@@ -56,10 +59,10 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
     stamps.set(path, stamp)
     return true
   }
-  /** `isNew`: the folder was not watched until now, so a change is reported at once. */
+  /** Starts to watch the folder. If `isNew`, the folder was not watched until now, so a change is reported at once. */
   const open = (isNew: boolean) => {
     if (closed) return
-    release()
+    stopWatching()
     const folder = realFolder(spec.folder)
     if (folder === undefined) return wait()
     const changed = (path: string) => {
@@ -78,78 +81,78 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
         },
         failed: (problem) => {
           failed = true
-          watching = undefined
+          activeWatch = undefined
           events.problem(problem)
           if (spec.pollEveryMs !== undefined) poll({ folder, depth: spec.depth, skips: spec.skips }, undefined)
         },
       },
     )
     if (failed) return
-    watching = folderWatch
+    activeWatch = folderWatch
     if (isNew) events.changed(undefined)
   }
-  /** Watches the nearest existing parent until the folder exists, which needs a single watch. */
+  /** Watches only the nearest existing parent until the folder exists. */
   const wait = () => {
     if (spec.awaits === false) return
-    const above = nearestExistingParent(spec.folder)
-    const next = spec.folder.slice(above.length).split(sep).find(Boolean)
+    const parent = nearestExistingParent(spec.folder)
+    const childName = spec.folder.slice(parent.length).split(sep).find(Boolean)
     try {
-      const watcher = watch(above, (_, name) => {
-        if (name === null || name === next || name === basename(above)) open(true)
+      const watcher = watch(parent, (_, name) => {
+        if (name === null || name === childName || name === basename(parent)) open(true)
       })
       watcher.on("error", () => watcher.close())
-      waiting = watcher
+      parentWatcher = watcher
     } catch {
-      return // cannot be watched; `recheck` looks for the folder from time to time
+      return // the parent cannot be watched; `recheck` looks for the folder from time to time
     }
     // The folder may have appeared before the watch began.
-    if (realFolder(spec.folder) !== undefined || nearestExistingParent(spec.folder) !== above) open(true)
+    if (realFolder(spec.folder) !== undefined || nearestExistingParent(spec.folder) !== parent) open(true)
   }
-  const poll = (area: Area, before: number | undefined) => {
+  const poll = (area: Area, previousSignature: number | undefined) => {
     const started = performance.now()
-    const now = signatureOf(area, area.folder, 0)
-    if (before !== undefined && now !== before) events.changed(undefined)
-    const every = Math.max(spec.pollEveryMs!, (performance.now() - started) * POLL_SHARE)
-    polling = setTimeout(() => poll(area, now), every)
+    const signature = signatureOf(area, area.folder, 0)
+    if (previousSignature !== undefined && signature !== previousSignature) events.changed(undefined)
+    const intervalMs = Math.max(spec.pollEveryMs!, (performance.now() - started) * POLL_PAUSE_FACTOR)
+    pollTimer = setTimeout(() => poll(area, signature), intervalMs)
   }
-  const release = () => {
-    watching?.close()
-    waiting?.close()
-    clearTimeout(polling)
-    watching = waiting = polling = undefined
+  const stopWatching = () => {
+    activeWatch?.close()
+    parentWatcher?.close()
+    clearTimeout(pollTimer)
+    activeWatch = parentWatcher = pollTimer = undefined
   }
   open(false)
   return {
     state: () => ({
-      how: watching ? "watching" : polling ? "polling" : waiting ? "waiting" : "nothing",
-      folders: watching?.folders() ?? 0,
+      how: activeWatch ? "watching" : pollTimer ? "polling" : parentWatcher ? "waiting" : "nothing",
+      folders: activeWatch?.folders() ?? 0,
     }),
     recheck: () => {
-      if (!watching && !polling && realFolder(spec.folder) !== undefined) open(true)
+      if (!activeWatch && !pollTimer && realFolder(spec.folder) !== undefined) open(true)
     },
     restart: () => open(false),
     close: () => {
       closed = true
-      release()
+      stopWatching()
     },
   }
 }
 
 function realFolder(path: string): string | undefined {
   try {
-    const real = realpathSync(path)
-    return statSync(real).isDirectory() ? real : undefined
+    const realPath = realpathSync(path)
+    return statSync(realPath).isDirectory() ? realPath : undefined
   } catch {
-    return undefined // not there yet
+    return undefined // the folder does not exist yet
   }
 }
 
 function nearestExistingParent(path: string): string {
-  const above = dirname(path)
-  return above === path || existsSync(above) ? above : nearestExistingParent(above)
+  const parent = dirname(path)
+  return parent === path || existsSync(parent) ? parent : nearestExistingParent(parent)
 }
 
-/** A number that changes if a name, a size or a time in the folder changes. */
+/** Returns a number that changes if the name, size or time of a file in the folder or its subfolders changes. */
 function signatureOf(area: Area, folder: string, level: number): number {
   let sum = 0
   for (const entry of listFolder(folder)) {

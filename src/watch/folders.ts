@@ -7,7 +7,7 @@ export type Area = {
   folder: string
   /** How many levels of subfolders to watch. */
   depth: number
-  /** Folders that are not entered. */
+  /** Returns true for folders that are not watched. */
   skips(path: string): boolean
 }
 
@@ -20,14 +20,14 @@ export type FolderEvents = {
   failed(problem: WatchProblem): void
 }
 
-/** `limit`: the system's limit for one user was reached. */
+/** `limit` is true if the user may not watch any more files, because the system's limit is reached. */
 export type WatchProblem = { limit: boolean; message: string }
 
 export type FolderWatch = { folders(): number; close(): void }
 
 /**
- * The most folders in an area. An area with more is neither an agent's history nor a project, and every folder takes some of the
- * system's memory.
+ * The maximum number of folders in an area. An area with more is neither an agent's history nor a project, and every watched
+ * folder takes some of the system's memory.
  */
 const MAX_FOLDERS = 50_000
 
@@ -40,33 +40,36 @@ export function watchFolders(area: Area, events: FolderEvents, platform = proces
 }
 
 function watchEachFolder(area: Area, events: FolderEvents): FolderWatch {
-  const open = new Map<string, FSWatcher>()
+  const watchers = new Map<string, FSWatcher>()
   let closed = false
   const close = () => {
     closed = true
-    for (const watcher of open.values()) watcher.close()
-    open.clear()
+    for (const watcher of watchers.values()) watcher.close()
+    watchers.clear()
   }
   const fail = (error: unknown) => {
     if (closed) return
     close()
     events.failed(problemOf(error))
   }
-  const drop = (path: string) => {
-    for (const [folder, watcher] of open) {
+  const unwatch = (path: string) => {
+    for (const [folder, watcher] of watchers) {
       if (folder !== path && !folder.startsWith(path + sep)) continue
       watcher.close()
-      open.delete(folder)
+      watchers.delete(folder)
     }
   }
-  /** `isNew`: the folder was just created. Its contents may be older than the watch, so they are reported as changes. */
-  const add = (folder: string, level: number, isNew: boolean) => {
-    if (closed || open.has(folder)) return
-    if (open.size >= MAX_FOLDERS) throw new TooManyFoldersError()
+  /**
+   * Watches a folder and its subfolders. If `isNew`, the folder was just created. Its contents may be older than the watcher, so
+   * they are reported as changes.
+   */
+  const watchFolder = (folder: string, level: number, isNew: boolean) => {
+    if (closed || watchers.has(folder)) return
+    if (watchers.size >= MAX_FOLDERS) throw new TooManyFoldersError()
     try {
       const watcher = watch(folder, (event, name) => handleEvent(folder, level, event, name))
-      watcher.on("error", () => drop(folder)) // it was removed; its parent reports that
-      open.set(folder, watcher)
+      watcher.on("error", () => unwatch(folder)) // the folder was removed; the watcher of its parent reports that
+      watchers.set(folder, watcher)
     } catch (error) {
       if (isLocalError(error)) return
       throw error
@@ -76,7 +79,7 @@ function watchEachFolder(area: Area, events: FolderEvents): FolderWatch {
       const path = folder + sep + entry.name
       if (!entry.isDirectory()) {
         if (isNew) events.changed(path)
-      } else if (level < area.depth && !area.skips(path)) add(path, level + 1, isNew)
+      } else if (level < area.depth && !area.skips(path)) watchFolder(path, level + 1, isNew)
     }
   }
   const handleEvent = (folder: string, level: number, event: string, name: string | null) => {
@@ -86,11 +89,11 @@ function watchEachFolder(area: Area, events: FolderEvents): FolderWatch {
       const path = folder + sep + name
       if (event === "rename") {
         const entry = entryAt(path)
-        // A folder that is removed reports this under its own name.
-        if (!entry && name === basename(folder)) return renew(folder, level)
-        if (!entry) drop(path)
+        // When a folder is removed, its own watcher reports this under the folder's name.
+        if (!entry && name === basename(folder)) return rewatch(folder, level)
+        if (!entry) unwatch(path)
         else if (entry.isDirectory()) {
-          if (level < area.depth && !area.skips(path)) add(path, level + 1, true)
+          if (level < area.depth && !area.skips(path)) watchFolder(path, level + 1, true)
           return
         }
       }
@@ -99,27 +102,32 @@ function watchEachFolder(area: Area, events: FolderEvents): FolderWatch {
       fail(error)
     }
   }
-  /** Watches a folder again. It may have been recreated immediately, and the old watch is on the removed folder. */
-  const renew = (folder: string, level: number) => {
-    drop(folder)
-    if (entryAt(folder)?.isDirectory()) return add(folder, level, true)
+  /**
+   * Watches a folder again, because it may have been removed and recreated immediately; the old watcher is on the removed
+   * folder.
+   */
+  const rewatch = (folder: string, level: number) => {
+    unwatch(folder)
+    if (entryAt(folder)?.isDirectory()) return watchFolder(folder, level, true)
     if (folder !== area.folder) return
     close()
     events.gone()
   }
   try {
-    add(area.folder, 0, false)
+    watchFolder(area.folder, 0, false)
   } catch (error) {
     fail(error)
   }
-  return { folders: () => open.size, close }
+  return { folders: () => watchers.size, close }
 }
 
 function watchTree(area: Area, events: FolderEvents): FolderWatch {
   let watcher: FSWatcher | undefined
   const isOutside = (path: string) => {
-    const steps = relative(area.folder, path).split(sep).slice(0, -1)
-    return steps.length > area.depth || steps.some((_, i) => area.skips(join(area.folder, ...steps.slice(0, i + 1))))
+    const folders = relative(area.folder, path).split(sep).slice(0, -1)
+    return (
+      folders.length > area.depth || folders.some((_, i) => area.skips(join(area.folder, ...folders.slice(0, i + 1))))
+    )
   }
   try {
     watcher = watch(area.folder, { recursive: area.depth > 0 }, (_, name) => {
@@ -150,12 +158,15 @@ function problemOf(error: unknown): WatchProblem {
   return { limit: code === "ENOSPC" || code === "EMFILE", message: messageOf(error) }
 }
 
-/** True if the error concerns only this folder, which no longer exists or is not readable: the others are still watched. */
+/**
+ * Returns true if the error concerns only this folder, because it no longer exists or is not readable. The other folders are
+ * still watched.
+ */
 function isLocalError(error: unknown): boolean {
   return ["ENOENT", "ENOTDIR", "EACCES", "EPERM"].includes(codeOf(error))
 }
 
-/** Undefined if nothing exists at the path, a parent is a file, or there is no permission. */
+/** Returns undefined if nothing exists at the path, if a parent is a file, or if there is no permission. */
 export function entryAt(path: string): Stats | undefined {
   try {
     return lstatSync(path)

@@ -6,7 +6,10 @@ import type { HistoryReader } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Listeners, ProjectChange } from "./listeners.ts"
 
-/** An order from the waiting process to the reading one. `after` is the revision of the history at the listeners' last call. */
+/**
+ * An order from the process that waits for changes to the process that reads them. `after` is the revision of the history when
+ * the listeners were last called.
+ */
 export type Order = { type: "sync"; source?: SourceId; after?: string } | ({ type: "project" } & ProjectChange)
 
 export type OrderReport = {
@@ -15,20 +18,20 @@ export type OrderReport = {
   conversations: number
   messages: number
   duration_ms: number
-  /** Files of agents that could not be read. */
+  /** The number of agents' files that could not be read. */
   unreadable: number
   /** The current revision of the history. */
   seen?: string
-  /** Errors of single steps, if the rest was done. */
+  /** The errors of steps that failed. The other steps were carried out. */
   problems: string[]
 }
 
-const CHANGES_AT_ONCE = 500
+const PAGE_SIZE = 500
 
-/** Carries out one order. Throws if nothing could be done. */
+/** Carries out one order. Throws if it fails completely; errors of single steps are reported in `problems`. */
 export async function carryOutOrder(order: Order, dex: Dex, listeners: Listeners): Promise<OrderReport> {
   const started = performance.now()
-  const answer: OrderReport = {
+  const orderReport: OrderReport = {
     busy: false,
     conversations: 0,
     messages: 0,
@@ -38,9 +41,9 @@ export async function carryOutOrder(order: Order, dex: Dex, listeners: Listeners
   }
   const runListener = async (work: () => Promise<unknown>) => {
     try {
-      if ((await work()) === "busy") answer.busy = true
+      if ((await work()) === "busy") orderReport.busy = true
     } catch (error) {
-      answer.problems.push(messageOf(error))
+      orderReport.problems.push(messageOf(error))
     }
   }
   if (order.type === "project") {
@@ -49,21 +52,21 @@ export async function carryOutOrder(order: Order, dex: Dex, listeners: Listeners
   } else {
     const store = await dex.store()
     const before = order.after ?? (await store.revision())
-    const report = await syncOf(dex, order.source)
+    const syncReport = await syncSource(dex, order.source)
     const { refs, token } = await changedSince(store, before)
     if (refs.length > 0) for (const listener of listeners.messages) await runListener(() => listener(dex, refs))
-    answer.busy ||= report.busy
-    answer.conversations = report.changed
-    answer.messages = report.added_messages
-    answer.unreadable = report.unreadable.length
-    answer.seen = token
+    orderReport.busy ||= syncReport.busy
+    orderReport.conversations = syncReport.changed
+    orderReport.messages = syncReport.added_messages
+    orderReport.unreadable = syncReport.unreadable.length
+    orderReport.seen = token
   }
-  answer.duration_ms = Math.round(performance.now() - started)
-  return answer
+  orderReport.duration_ms = Math.round(performance.now() - started)
+  return orderReport
 }
 
 /** Syncs one agent's sessions or, without a source, everything that `dex sync` reads. */
-async function syncOf(dex: Dex, source: SourceId | undefined) {
+async function syncSource(dex: Dex, source: SourceId | undefined) {
   if (source === undefined) {
     const { sync } = await import("../tools/sync/sync.ts")
     return sync.run(dex, {})
@@ -76,12 +79,15 @@ async function syncOf(dex: Dex, source: SourceId | undefined) {
   })
 }
 
-/** The conversations that changed, whichever process read them. */
+/**
+ * Returns the conversations that changed, whichever process read them, and the history's new revision. Returns no conversations
+ * if the history can no longer list its changes since `before`.
+ */
 async function changedSince(store: HistoryReader, before: string): Promise<{ refs: Ref[]; token: string }> {
   const refs: Ref[] = []
   let token = before
   for (;;) {
-    const page = await store.changes(token, CHANGES_AT_ONCE)
+    const page = await store.changes(token, PAGE_SIZE)
     if (page.rebuild) return { refs: [], token: await store.revision() }
     for (const { ref } of page.changes) if (ref) refs.push(ref)
     token = page.token

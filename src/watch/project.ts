@@ -5,23 +5,29 @@ import { type AreaWatch, watchArea } from "./area.ts"
 import type { WatchProblem } from "./folders.ts"
 import type { ProjectChange } from "./listeners.ts"
 
-/** The most levels of folders to watch. No project has source files deeper than this. */
+/** The maximum number of levels of folders to watch. No project has source files in deeper folders. */
 const PROJECT_DEPTH = 40
-/** The most changed files to list. More at once are a checkout or a build, and reading everything is then cheaper. */
+/**
+ * The maximum number of changed files to list. If more change at once, it is a checkout or a build, and reading everything is
+ * then cheaper.
+ */
 const MAX_FILES = 1_000
 
 export type Project = {
   areas: AreaWatch[]
-  /** The changes since the last call. */
+  /** Returns the changes since the last call. */
   take(): ProjectChange
-  /** Call this if the taken changes could not be used. The next call of `take` returns everything. */
+  /**
+   * Call this if the changes that `take` returned could not be processed. The next call of `take` then reports that everything
+   * may have changed.
+   */
   missed(): void
-  /** Reads again what git ignores. If the files are not being watched, reports that any of them may have changed. */
+  /** Asks git again which folders it ignores. If the files are not being watched, reports that any of them may have changed. */
   recheck(): Promise<void>
   close(): void
 }
 
-/** Watches a project's source files and its git history. `dexDir` is dex's folder. */
+/** Watches a project's source files and its git history. `dexDir` is dex's own folder, which is not watched. */
 export async function openProject(
   project: string,
   dexDir: string,
@@ -49,7 +55,7 @@ export async function openProject(
     },
   )
   // Every commit, checkout, merge and reset adds a line to this file.
-  const log = watchArea(
+  const headLog = watchArea(
     { folder: join(project, ".git", "logs"), depth: 0, files: /^HEAD$/, skips: () => false },
     {
       changed: () => {
@@ -59,7 +65,7 @@ export async function openProject(
       problem: () => {}, // already reported for the project's files
     },
   )
-  const areas = [tree, log]
+  const areas = [tree, headLog]
   return {
     areas,
     missed,
@@ -83,72 +89,77 @@ export async function openProject(
   }
 }
 
-/** The path with links resolved, as in reported changes, or the path itself. */
+/**
+ * Returns the path with links resolved, like the paths that `AreaSpec.skips` receives, or the path itself if it does not exist.
+ */
 export function resolveLinks(path: string): string {
   try {
     return realpathSync(path)
   } catch {
-    return path // not there yet
+    return path // the path does not exist yet
   }
 }
 
 type IgnoreFilter = {
-  /** A changed file, relative to the project. */
+  /** Call this for each changed file. The name is relative to the project. */
   take(name: string): void
-  /** Forgets the answers, because the ignore rules may have changed. */
+  /** Forgets git's answers, because the ignore rules may have changed. */
   forget(): void
   close(): void
 }
 
-/** The most names to check at once. More are a checkout or a build, in which it is unknown what matters. */
-const MAX_AT_ONCE = 10_000
-/** The most answers to remember. Forgetting costs one more question to git. */
+/**
+ * The maximum number of names to check at once. If there are more, a checkout or a build changed them, and dex does not ask git
+ * which of them matter.
+ */
+const MAX_PENDING = 10_000
+/** The maximum number of git's answers to remember. Beyond this number, dex forgets them and asks git again. */
 const MAX_REMEMBERED = 20_000
 
 /**
- * Passes on files that git does not ignore. Asks git once for all names that arrive together, and remembers the answer, so that a
- * log that a program writes all the time costs nothing. `ask` returns the ignored names, or undefined if git cannot say; then all
- * of them pass. `pass` gets undefined if there were too many.
+ * Passes on the names of files that git does not ignore. Asks git once for all names that arrive together, and remembers its
+ * answers, so that a log file that a program writes continuously costs nothing. `ask` returns the ignored names, or undefined
+ * if git cannot tell; then all names are passed on. `pass` is called with undefined if there were too many names.
  */
 function createIgnoreFilter(
   ask: (names: string[]) => Promise<ReadonlySet<string> | undefined>,
   pass: (names: string[] | undefined) => void,
 ): IgnoreFilter {
-  let remembered = new Map<string, boolean>()
-  let waiting = new Set<string>()
-  let asking = false
+  let answers = new Map<string, boolean>()
+  let pendingNames = new Set<string>()
+  let isAsking = false
   let closed = false
   const forget = () => {
-    remembered = new Map() // a new map, so that a pending answer is not remembered either
+    answers = new Map() // use a new map, so that a pending answer is not remembered either
   }
   const askAll = async () => {
-    if (asking || closed || waiting.size === 0) return
-    const names = [...waiting]
-    waiting = new Set()
-    asking = true
-    const memory = remembered
+    if (isAsking || closed || pendingNames.size === 0) return
+    const names = [...pendingNames]
+    pendingNames = new Set()
+    isAsking = true
+    const answersAtStart = answers
     const ignored = await ask(names)
-    asking = false
+    isAsking = false
     if (closed) return
-    if (memory.size + names.length > MAX_REMEMBERED) memory.clear()
-    if (ignored) for (const name of names) memory.set(name, ignored.has(name))
-    const passed = names.filter((name) => !ignored?.has(name))
-    if (passed.length > 0) pass(passed)
+    if (answersAtStart.size + names.length > MAX_REMEMBERED) answersAtStart.clear()
+    if (ignored) for (const name of names) answersAtStart.set(name, ignored.has(name))
+    const passedNames = names.filter((name) => !ignored?.has(name))
+    if (passedNames.length > 0) pass(passedNames)
     void askAll()
   }
   return {
     forget,
     take: (name) => {
       if (posix.basename(name) === ".gitignore") forget()
-      const isIgnored = remembered.get(name)
+      const isIgnored = answers.get(name)
       if (isIgnored === true) return
       if (isIgnored === false) return pass([name])
-      if (waiting.size >= MAX_AT_ONCE) {
-        waiting.clear()
+      if (pendingNames.size >= MAX_PENDING) {
+        pendingNames.clear()
         return pass(undefined)
       }
-      if (waiting.size === 0) setImmediate(() => void askAll()) // together with others that arrive at the same moment
-      waiting.add(name)
+      if (pendingNames.size === 0) setImmediate(() => void askAll()) // wait for other names that arrive at the same moment
+      pendingNames.add(name)
     },
     close: () => {
       closed = true
@@ -156,7 +167,10 @@ function createIgnoreFilter(
   }
 }
 
-/** Folders that programs generate in any project. Nobody works in them, and they contain more folders than the project itself. */
+/**
+ * Folders that programs generate in projects of all kinds. Nobody works in them, and they contain more folders than the project
+ * itself.
+ */
 const GENERATED_FOLDERS = new Set([
   ".git",
   ".hg",
@@ -190,36 +204,39 @@ function isGeneratedFolder(path: string): boolean {
 }
 
 /**
- * Returns a function that is true for folders in which nobody works: those that git ignores, or common build folders if there is
- * no git.
+ * Returns a function that returns true for folders in which nobody works: generated folders and those that git ignores, or common
+ * build folders if git cannot tell.
  */
 export async function skippedFolders(project: string): Promise<(path: string) => boolean> {
   const args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
-  const listed = await askGit(project, args)
-  if (listed?.code !== 0) return (path) => isGeneratedFolder(path) || BUILD_FOLDERS.has(basename(path))
-  const folders = listed.paths.filter((path) => path.endsWith("/"))
+  const gitOutput = await askGit(project, args)
+  if (gitOutput?.code !== 0) return (path) => isGeneratedFolder(path) || BUILD_FOLDERS.has(basename(path))
+  const folders = gitOutput.paths.filter((path) => path.endsWith("/"))
   const ignored = new Set(folders.map((path) => join(project, path.slice(0, -1))))
   return (path) => isGeneratedFolder(path) || ignored.has(path)
 }
 
-/** The files that git ignores, relative to the project. Tracked files are never ignored. Undefined if git cannot say. */
+/**
+ * Returns which of these files git ignores, relative to the project. Tracked files are never ignored. Returns undefined if git
+ * cannot tell.
+ */
 export async function ignoredFiles(project: string, names: string[]): Promise<Set<string> | undefined> {
   if (!existsSync(join(project, ".git"))) return new Set()
   // Without the leading dot, git would interpret a name that begins with a colon as pathspec magic.
   const input = names.map((name) => `./${name}\0`).join("")
-  const checked = await askGit(project, ["check-ignore", "--stdin", "-z"], input)
-  if (checked?.code !== 0 && checked?.code !== 1) return undefined
-  return new Set(checked.paths.map((path) => path.slice(2)))
+  const gitOutput = await askGit(project, ["check-ignore", "--stdin", "-z"], input)
+  if (gitOutput?.code !== 0 && gitOutput?.code !== 1) return undefined
+  return new Set(gitOutput.paths.map((path) => path.slice(2)))
 }
 
-/** Runs git. Undefined if there is no git, or if it takes too long. */
+/** Runs git. Returns undefined if there is no git. */
 async function askGit(project: string, args: string[], input?: string) {
   const chunks: Buffer[] = []
   try {
     const { code } = await runGit(args, {
       folder: project,
       timeoutMs: GIT_TIMEOUT_MS,
-      mostBytes: MAX_BYTES,
+      maxBytes: MAX_BYTES,
       readsOnly: true,
       ceiling: dirname(project),
       onOutput: (bytes) => void chunks.push(bytes),

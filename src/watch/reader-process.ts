@@ -4,10 +4,10 @@ import { serveOrders } from "../subprocess/serve.ts"
 import { listeners } from "./listeners.ts"
 import { carryOutOrder, type Order, type OrderReport } from "./orders.ts"
 
-// The process that reads for `dex watch`. It loads what reading needs and ends after a while without work, so that the waiting
-// process stays small. Each order reopens the databases, because the index may have been replaced.
+// The process that reads for `dex watch`. It loads the code that reading needs and ends after a while without work, so that the
+// process that waits stays small. Each order reopens the databases, because the index may have been replaced.
 
-const PROGRESS_EVERY_MS = 500
+const PROGRESS_INTERVAL_MS = 500
 
 const [version = ""] = process.argv.slice(2)
 
@@ -15,7 +15,7 @@ serveOrders<Order, OrderReport, SyncProgress>(
   async (order, { signal, emit }) => {
     let reportedAt = performance.now() // quick work shows no progress
     const onProgress = (progress: SyncProgress) => {
-      if (performance.now() - reportedAt < PROGRESS_EVERY_MS) return
+      if (performance.now() - reportedAt < PROGRESS_INTERVAL_MS) return
       reportedAt = performance.now()
       emit(progress)
     }

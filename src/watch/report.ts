@@ -10,7 +10,7 @@ import type { WatchState } from "./state.ts"
 export type WatchEvent =
   | { event: "watching"; at: string; pid: number; folders: number; sources: SourceId[]; projects: string[] }
   | { event: "progress"; at: string; done: number; total: number }
-  /** `source` is absent if everything was checked. */
+  /** `source` is missing if everything was checked. */
   | { event: "looked"; at: string; source?: SourceId; conversations: number; messages: number; duration_ms: number }
   | { event: "project"; at: string; project: string; files?: number; git: boolean }
   | { event: "problem"; at: string; message: string }
@@ -29,9 +29,9 @@ export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchE
   const at = () => new Date(dex.now()).toISOString()
   const problems = new Map<string, string>()
   const state = { pid: process.pid, since: at(), messages: 0 }
-  const times: Pick<WatchState, "last_look" | "last_message"> = {}
+  const lastTimes: Pick<WatchState, "last_look" | "last_message"> = {}
   const polled = new Set<string>()
-  let watched = ""
+  let lastSummary = ""
   let onLook = () => {}
   const problem = (key: string, message: string | undefined) => {
     if (message === undefined) problems.delete(key)
@@ -42,23 +42,26 @@ export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchE
   }
   return {
     problem,
-    onLook: (saved: () => void) => {
-      onLook = saved
+    onLook: (callback: () => void) => {
+      onLook = callback
     },
-    area: (folder: string, isPolled: boolean, why: WatchProblem) => {
+    area: (folder: string, isPolled: boolean, watchProblem: WatchProblem) => {
       if (isPolled) polled.add(folder)
-      const instead = isPolled
+      const alternative = isPolled
         ? `dex checks it every ${POLL_MS / 1000} seconds instead.`
         : "dex reads changes there every ten minutes instead."
-      problem(folder, `${folder} cannot be watched: ${why.limit ? WATCH_LIMIT_MESSAGE : `${why.message}.`} ${instead}`)
+      problem(
+        folder,
+        `${folder} cannot be watched: ${watchProblem.limit ? WATCH_LIMIT_MESSAGE : `${watchProblem.message}.`} ${alternative}`,
+      )
     },
     progress: ({ done, total }: { done: number; total: number }) => say({ event: "progress", at: at(), done, total }),
     looked: (
       source: SourceId | undefined,
       { conversations, messages, duration_ms }: { conversations: number; messages: number; duration_ms: number },
     ) => {
-      times.last_look = at()
-      if (messages > 0) times.last_message = times.last_look
+      lastTimes.last_look = at()
+      if (messages > 0) lastTimes.last_message = lastTimes.last_look
       state.messages += messages
       onLook()
       say({ event: "looked", at: at(), source: source || undefined, conversations, messages, duration_ms })
@@ -71,16 +74,16 @@ export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchE
       const sources = [...new Set(watchedAreas.map(({ source }) => source))].filter((source) => !isDexSource(source))
       const folders = areas.reduce((sum, area) => sum + area.state().folders, 0)
       const summary = JSON.stringify([sources, projects])
-      if (summary !== watched) say({ event: "watching", at: at(), pid: process.pid, folders, sources, projects })
-      watched = summary
-      const last = [...problems.values()].at(-1)
+      if (summary !== lastSummary) say({ event: "watching", at: at(), pid: process.pid, folders, sources, projects })
+      lastSummary = summary
+      const latestProblem = [...problems.values()].at(-1)
       writeState(dex.home, {
         ...state,
-        ...times,
+        ...lastTimes,
         folders,
         polled: [...polled],
         projects,
-        problem: last,
+        problem: latestProblem,
       })
     },
     stopped: () => say({ event: "stopped", at: at() }),

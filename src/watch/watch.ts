@@ -23,9 +23,9 @@ type WatchOptions = {
 
 const ALL_AGENTS_KEY = "*"
 const PROJECT_KEY_PREFIX = "project:"
-/** How often to read everything, in milliseconds, because events can be lost in a full queue or on a network disk. */
-const READ_ALL_EVERY_MS = 600_000
-const RECHECK_MS = 60_000
+/** The time between two reads of everything, in milliseconds. Events can be lost when a queue is full or on a network disk. */
+const READ_ALL_INTERVAL_MS = 600_000
+const RECHECK_INTERVAL_MS = 60_000
 
 /** Keeps the history and the opted-in projects current until the signal is aborted. */
 export async function watchAll(options: WatchOptions): Promise<void> {
@@ -76,29 +76,32 @@ export async function watchAll(options: WatchOptions): Promise<void> {
   }
   const schedule = createLookSchedule(look)
   const areas = watchAgents(options, schedule, report.area)
-  const all = () => [...areas.map(({ area }) => area), ...[...projects.values()].flatMap((project) => project.areas)]
-  const state = () => report.state(areas, all(), [...projects.keys()])
+  const allAreas = () => [
+    ...areas.map(({ area }) => area),
+    ...[...projects.values()].flatMap((project) => project.areas),
+  ]
+  const reportState = () => report.state(areas, allAreas(), [...projects.keys()])
 
   const updateProjects = async () => {
-    const wanted = optedInProjects(dex.home)
+    const optedInPaths = optedInProjects(dex.home)
     for (const [path, project] of projects) {
-      if (wanted.includes(path)) continue
+      if (optedInPaths.includes(path)) continue
       project.close()
       projects.delete(path)
     }
-    for (const path of wanted) {
+    for (const path of optedInPaths) {
       if (projects.has(path)) continue
       const touched = () => schedule.touch(PROJECT_KEY_PREFIX + path)
       const project = await openProject(path, dex.home.dir, {
         touched,
-        problem: (why) => report.area(path, false, why),
+        problem: (watchProblem) => report.area(path, false, watchProblem),
       })
       projects.set(path, project)
       // Something may have changed before the watch began.
       project.missed()
       touched()
     }
-    state()
+    reportState()
   }
   let pendingUpdate = Promise.resolve()
   const queueUpdate = () => {
@@ -111,19 +114,19 @@ export async function watchAll(options: WatchOptions): Promise<void> {
   schedule.touch(ALL_AGENTS_KEY)
   const timers = [
     setInterval(() => {
-      for (const area of all()) area.recheck()
-      state()
-    }, RECHECK_MS),
+      for (const area of allAreas()) area.recheck()
+      reportState()
+    }, RECHECK_INTERVAL_MS),
     setInterval(() => {
       schedule.touch(ALL_AGENTS_KEY)
       for (const project of projects.values()) void project.recheck()
-    }, READ_ALL_EVERY_MS),
+    }, READ_ALL_INTERVAL_MS),
   ]
-  report.onLook(state)
-  await aborted(signal)
+  report.onLook(reportState)
+  await waitForAbort(signal)
   for (const timer of timers) clearInterval(timer)
   projectsFileWatch.close()
-  for (const area of all()) area.close()
+  for (const area of allAreas()) area.close()
   await Promise.all([schedule.stop(), reader.stop()])
   report.stopped()
 }
@@ -146,12 +149,12 @@ function watchAgents(
             files,
             skips: (path) => path === dexFolder || basename(path) === "node_modules" || skip.includes(basename(path)),
             pollEveryMs: POLL_MS,
-            // Do not wait for folders to be created in dex's own folder, because every write of dex there would be an event.
+            // Do not wait for folders to be created in dex's own folder, because every write by dex there would be an event.
             awaits: !folder.startsWith(dex.home.dir),
           },
           {
             changed: () => schedule.touch(connector.source),
-            problem: (why) => problem(folder, true, why),
+            problem: (watchProblem) => problem(folder, true, watchProblem),
           },
         ),
       })),
@@ -159,7 +162,7 @@ function watchAgents(
   )
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function waitForAbort(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve()
     else signal.addEventListener("abort", () => resolve(), { once: true })
@@ -183,7 +186,7 @@ function watchFile(path: string, changed: () => void): { close(): void } {
       })
       watcher.on("error", () => watcher?.close())
     } catch {
-      // The file always exists. If it cannot be watched, a restart reads it.
+      // The file always exists. If it cannot be watched, changes take effect when dex watch is restarted.
     }
   }
   open()
@@ -196,71 +199,74 @@ function watchFile(path: string, changed: () => void): { close(): void } {
 }
 
 /**
- * `busy`: another process is doing the work, so try again soon. `tookMs`: done; the duration of the work itself, without the start
- * of the reading process.
+ * The outcome of a look, which reads what changed for one agent or project. After `busy`, try again soon, because another process
+ * is doing the work. `tookMs` is how long the work took, without the start of the reading process.
  */
 export type LookOutcome = "done" | { tookMs: number } | "busy" | "failed"
 
 type LookSchedule = {
-  /** Marks a key as changed. It is looked at soon, and only once, however often this is called until then. */
+  /** Marks a key as changed. The key is looked at soon, and only once, however often this is called until then. */
   touch(key: string): void
-  /** Starts nothing more, and resolves when the current look is done. */
+  /** Starts no more looks, and resolves when the current one is done. */
   stop(): Promise<void>
 }
 
-/** How long to wait after the first change, in milliseconds, because a program writes a message in several pieces. */
-const GATHER_MS = 100
-/** How often something that changes all the time is read at most, in milliseconds. */
+/** How long to wait after the first change, in milliseconds, because programs write a message in several pieces. */
+const GATHER_DELAY_MS = 100
+/** The minimum time between two looks at something that changes all the time, in milliseconds. */
 const MIN_INTERVAL_MS = 1_000
-/** The time from one look at a key to the next is at least this many times as long as the look took. */
-const TIME_SHARE = 5
+/** The time between the starts of two looks at a key is at least this many times the duration of the first one. */
+const PAUSE_FACTOR = 5
 const MAX_INTERVAL_MS = 60_000
 const FIRST_RETRY_MS = 5_000
 const MAX_RETRY_MS = 300_000
 
 type ScheduleEntry = { wantedAt?: number; notBefore: number; failures: number }
 
-/** Decides when to look at each key: soon after it changed, never continuously, one at a time, and less often after failures. */
+/**
+ * Decides when to look at each key, which stands for an agent or a project: soon after it changed, never continuously, one at a
+ * time, and less often after failures.
+ */
 export function createLookSchedule(
   look: (key: string) => Promise<LookOutcome>,
   now: () => number = () => performance.now(),
 ): LookSchedule {
   const entries = new Map<string, ScheduleEntry>()
   let timer: NodeJS.Timeout | undefined
-  let running: Promise<void> | undefined
+  let currentLook: Promise<void> | undefined
   let stopped = false
 
-  const dueAt = (entry: ScheduleEntry) => Math.max(entry.wantedAt! + GATHER_MS, entry.notBefore)
-  const plan = () => {
+  const dueAt = (entry: ScheduleEntry) => Math.max(entry.wantedAt! + GATHER_DELAY_MS, entry.notBefore)
+  const planNext = () => {
     clearTimeout(timer)
-    if (stopped || running) return
-    const next = [...entries]
+    if (stopped || currentLook) return
+    const nextEntry = [...entries]
       .filter(([, entry]) => entry.wantedAt !== undefined)
       .sort(([, a], [, b]) => dueAt(a) - dueAt(b))[0]
-    if (next) timer = setTimeout(() => begin(...next), Math.max(0, dueAt(next[1]) - now()))
+    if (nextEntry) timer = setTimeout(() => startLook(...nextEntry), Math.max(0, dueAt(nextEntry[1]) - now()))
   }
-  const begin = (key: string, entry: ScheduleEntry) => {
+  const startLook = (key: string, entry: ScheduleEntry) => {
     entry.wantedAt = undefined
-    const started = now()
-    running = look(key)
+    const startedAt = now()
+    currentLook = look(key)
       .catch((): LookOutcome => "failed")
       .then((outcome) => {
-        running = undefined
-        settle(entry, outcome, started)
-        plan()
+        currentLook = undefined
+        recordOutcome(entry, outcome, startedAt)
+        planNext()
       })
   }
-  const settle = (entry: ScheduleEntry, outcome: LookOutcome, started: number) => {
+  const recordOutcome = (entry: ScheduleEntry, outcome: LookOutcome, startedAt: number) => {
     entry.failures = outcome === "failed" ? entry.failures + 1 : 0
     if (outcome === "done" || typeof outcome === "object") {
-      const took = typeof outcome === "object" ? outcome.tookMs : now() - started
-      entry.notBefore = started + Math.min(MAX_INTERVAL_MS, Math.max(MIN_INTERVAL_MS, took * TIME_SHARE))
+      const tookMs = typeof outcome === "object" ? outcome.tookMs : now() - startedAt
+      entry.notBefore = startedAt + Math.min(MAX_INTERVAL_MS, Math.max(MIN_INTERVAL_MS, tookMs * PAUSE_FACTOR))
       return
     }
     entry.wantedAt ??= now()
-    const wait =
+    const waitMs =
       outcome === "busy" ? MIN_INTERVAL_MS : Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (entry.failures - 1))
-    entry.notBefore = now() + wait
+    entry.notBefore = now() + waitMs
   }
   return {
     touch: (key) => {
@@ -268,12 +274,12 @@ export function createLookSchedule(
       entries.set(key, entry)
       if (entry.wantedAt !== undefined) return
       entry.wantedAt = now()
-      plan()
+      planNext()
     },
     stop: async () => {
       stopped = true
       clearTimeout(timer)
-      await running
+      await currentLook
     },
   }
 }
@@ -281,50 +287,54 @@ export function createLookSchedule(
 type ReaderStart = { env: Record<string, string | undefined>; cwd: string; version: string }
 
 type ReaderProcess = {
-  /** Sends one order at a time. Throws if the order failed, if the process ended, or if it cannot be started. */
+  /**
+   * Sends an order. The caller must wait for each order before it sends the next one. Throws if the order failed, or if the
+   * process ended or cannot be started.
+   */
   ask(order: Order, onProgress: (progress: SyncProgress) => void): Promise<OrderReport>
   stop(): Promise<void>
 }
 
-/** How long the process is kept without work, in milliseconds. Then it ends and frees its memory. */
+/** How long the reading process may be idle, in milliseconds. After that, dex ends it to free its memory. */
 const IDLE_MS = 20_000
-/** A small space for new objects. By default, V8 lets garbage grow to 50 MB and more before it collects. */
-const HEAP = ["--max-semi-space-size=4"]
+/** Flags that limit the memory for new objects. By default, V8 lets garbage grow to 50 MB or more before collecting it. */
+const HEAP_FLAGS = ["--max-semi-space-size=4"]
 
 /** Reads in a separate process, which is started when there is something to do. */
 export function createReader({ env, cwd, version }: ReaderStart, log: (line: string) => void): ReaderProcess {
   let current: Subprocess<Order, OrderReport, SyncProgress> | undefined
-  let idle: NodeJS.Timeout | undefined
-  const running = (): NonNullable<typeof current> => {
+  let idleTimer: NodeJS.Timeout | undefined
+  const ensureRunning = (): NonNullable<typeof current> => {
     const file = subprocessFile("./reader-process.ts", import.meta.url)
-    if (!current || current.hasEnded()) current = startProcess(file, { args: [version], flags: HEAP, cwd, env, log })
+    if (!current || current.hasEnded())
+      current = startProcess(file, { args: [version], flags: HEAP_FLAGS, cwd, env, log })
     return current
   }
-  const end = async () => {
-    const ending = current
-    clearTimeout(idle)
+  const endProcess = async () => {
+    const endingProcess = current
+    clearTimeout(idleTimer)
     current = undefined
-    await ending?.end()
+    await endingProcess?.end()
   }
   return {
-    stop: end,
+    stop: endProcess,
     ask: async (order, onEvent) => {
-      clearTimeout(idle)
+      clearTimeout(idleTimer)
       try {
-        return await running().ask(order, { onEvent })
+        return await ensureRunning().ask(order, { onEvent })
       } catch (error) {
         if (!isSubprocessEnded(error)) throw error
         throw error.isNotStarted
-          ? notStarted(error)
+          ? startError(error)
           : new Error(`The reading process ended unexpectedly (${error.message}).`)
       } finally {
-        idle = setTimeout(() => void end(), IDLE_MS).unref()
+        idleTimer = setTimeout(() => void endProcess(), IDLE_MS).unref()
       }
     },
   }
 }
 
-function notStarted(error: Error): Error {
+function startError(error: Error): Error {
   return new Error(
     `The reading process cannot be started (${error.message}). dex will try again. If Node or dex was moved or replaced, stop dex watch and start it again.`,
     { cause: error },

@@ -983,6 +983,15 @@ describe("facts about a conversation", () => {
     expect([parsed.started_at, parsed.ended_at]).toEqual([parsed.messages[0]!.at, parsed.messages[2]!.at])
   })
 
+  test("a pointer to the session in which a background job continues is known, stored, and not a message", () => {
+    const pointer = { type: "continued-in", sessionId: "s", continuedInSessionId: "t" }
+    const user = { type: "user", uuid: "u1", message: { role: "user", content: "Find the quolls" } }
+    const { conversations, unknown } = claudeCodeConnector.parse([user, pointer], { key: "p/s.jsonl", path: "s.jsonl" })
+    expect(unknown).toEqual({})
+    expect(conversations.map(({ messages }) => messages.length)).toEqual([1])
+    expect(stripClaudeCodeRecord({ ...pointer }, 100)).toEqual(pointer)
+  })
+
   test("a script's conversation is automation, until a person continues it", () => {
     const by = (...entrypoints: string[]) =>
       session((main) => {
@@ -1015,7 +1024,7 @@ describe("facts about a conversation", () => {
   })
 })
 
-describe("what is stored of a record", () => {
+describe("the stored part of a record", () => {
   const kept = (record: RawRecord) => {
     const line = JSON.stringify(record)
     if (!isWantedLine(line)) return undefined

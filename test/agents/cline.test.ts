@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { clineConnector } from "../../packages/more-agents/src/cline/connector.ts"
+import { clineConnector } from "../../packages/more-agents/src/cline.ts"
 import type { Unit } from "../../src/agents/kit/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { sampleAt } from "../support/samples.ts"

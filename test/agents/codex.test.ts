@@ -19,6 +19,7 @@ import { zstdCompressSync } from "node:zlib"
 import { describe, expect, onTestFinished, test, vi } from "vitest"
 import { codexConnector } from "../../src/agents/codex/connector.ts"
 import { splitPrompt } from "../../src/agents/codex/items.ts"
+import { stripHistoryRow } from "../../src/agents/codex/strip.ts"
 import { isUnreadable, type Unit } from "../../src/agents/kit/connector.ts"
 import { parsePatch, patchIn } from "../../src/agents/kit/effects.ts"
 import type { Conversation, Message } from "../../src/core/conversation.ts"
@@ -30,6 +31,86 @@ import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./co
 
 const FIXTURES = "test/fixtures/codex"
 testConnector(codexConnector, FIXTURES)
+
+describe("a thread that has no rollout", () => {
+  const HISTORY = "test/fixtures/codex/0.169-history-only"
+  const itemsOf = (...items: RawRecord[]) => {
+    const rows = items.map((item, rollout_ordinal) => ({
+      ...{ table: "thread_items", turn_id: "t", rollout_ordinal, created_at_ms: 1795122505004, item_json: item },
+    }))
+    const header = { type: "dex-history", id: "thread", cwd: "/p" }
+    return codexConnector.parse([header, ...rows], { key: "history:thread", path: "thread_history_1.sqlite" })
+  }
+
+  test("is read from the database of items, and one with a rollout is not", async () => {
+    const keys = (await unitsOf(codexConnector, await homeOf(HISTORY))).map(({ key }) => key.slice(0, 8))
+    expect(keys).toEqual(["history:", "rollout-"])
+  })
+
+  test("is not read if the database is older than its items, or damaged", async () => {
+    const home = await homeOf(HISTORY)
+    const path = join(home, ".codex/thread_history_1.sqlite")
+    const db = new DatabaseSync(path)
+    db.exec("drop table thread_items")
+    db.close()
+    expect(await unitsOf(codexConnector, home)).toHaveLength(1)
+    writeFileSync(path, "not a database")
+    const found = [...codexConnector.discover(join(home, ".codex"), () => false)]
+    expect(found).toMatchObject([{}, { path, unreadable: expect.stringContaining("not readable as a database") }])
+  })
+
+  test("keeps the calls of servers as remote, plans, thoughts and deleted files", () => {
+    const { conversations, unknown } = itemsOf(
+      {
+        type: "mcpToolCall",
+        id: "call_1",
+        server: "s",
+        tool: "find",
+        arguments: { q: 1 },
+        result: { content: [{ text: "quoll" }] },
+      },
+      { type: "reasoning", id: "rs_1", summary: ["Think."], content: [] },
+      { type: "plan", id: "plan_1", text: "First this." },
+      {
+        type: "fileChange",
+        id: "call_2",
+        changes: [{ path: "/a", kind: { type: "delete" }, diff: "" }],
+        status: "completed",
+      },
+      { type: "contextCompaction", id: "x" },
+      { type: "newKind", id: "y" },
+    )
+    const parts = conversations[0]!.messages.flatMap((message) => message.parts)
+    expect(parts.map(({ type, origin, text }) => `${type} ${origin} ${text}`)).toEqual([
+      'tool_call agent {"q":1}',
+      "tool_result web quoll",
+      "thinking agent Think.",
+      "text agent First this.",
+      'tool_call agent {"files":["/a"]}',
+      "tool_result local_tool ",
+    ])
+    expect(conversations[0]!.messages.flatMap(({ effects = [] }) => effects)).toMatchObject([
+      { type: "file", path: "/a" },
+    ])
+    expect(unknown).toEqual({ "event_msg/item_completed/NewKind": 1 })
+  })
+
+  test("hostile items are counted, not thrown, and no bytes of images are kept", () => {
+    const odd = [
+      null,
+      7,
+      [],
+      {},
+      { type: "fileChange", changes: [{ path: "__proto__", kind: "x" }] },
+      { type: "userMessage", content: 5 },
+    ]
+    expect(() => itemsOf(...(odd as RawRecord[]))).not.toThrow()
+    const image = { type: "image", url: `data:image/png;base64,${"QUJD".repeat(20)}` }
+    const row = { item_json: { type: "userMessage", content: [image] } }
+    const generated = { item_json: { type: "imageGeneration", result: "QUJDQUJD" } }
+    expect(JSON.stringify([stripHistoryRow(row), stripHistoryRow(generated)])).not.toContain("QUJD")
+  })
+})
 
 const THREAD = "019d0000-0000-7000-8000-00000000000a"
 const STEM = `rollout-2026-03-01T10-00-00-${THREAD}`
@@ -286,7 +367,7 @@ describe("origins", () => {
     )
     expect(conversation).toMatchObject({ kind: "subagent", parent: { id: spawn.parent_thread_id } })
     expect(conversation.messages.map(({ parts }) => parts[0]!.origin)).toEqual(["person", "agent"])
-    expect(conversationTitle(conversation)).toEqual({ text: "the parent's", from: "first_prompt" })
+    expect(conversationTitle(conversation)).toEqual({ text: "The parent's", from: "first_prompt" })
   })
 
   test.each([
@@ -548,7 +629,7 @@ describe("tokens", () => {
   })
 })
 
-describe("what is not stored", () => {
+describe("content that is not stored", () => {
   test("drops the harness's prompts, encrypted text, bytes and copies before anything is stored", async () => {
     const records = await kept(
       rollout(

@@ -1,7 +1,7 @@
 import { readdirSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { copilotConnector } from "../../packages/more-agents/src/copilot/connector.ts"
+import { copilotConnector } from "../../packages/more-agents/src/copilot.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"

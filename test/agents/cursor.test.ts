@@ -99,7 +99,7 @@ describe("the editor", () => {
     expect(JSON.stringify(records)).not.toMatch(/MUST-NOT|SIGNATURE|WHOLE-FILE/)
   })
 
-  test("does not open a container that was seen, nor its workspaces for other containers' data", async () => {
+  test("does not open an unchanged container, or a workspace only for other containers' data", async () => {
     const home = await homeOf(EDITOR)
     const checked: string[] = []
     const root = dirname(dirname(databaseOf(home)))

@@ -92,12 +92,16 @@ test("a variant is read by its parent's code, under its own name and in its own 
   expect([...own.keys()]).toEqual([...parents.keys()])
 })
 
-test("every agent that is read has roots and a basis", () => {
-  const read = agents.filter(({ connector }) => connector)
+test("every agent that is read has roots and a basis, and a service that exports has only a basis", () => {
+  const exporting = agents.filter(({ isExported }) => isExported)
+  expect(exporting.map(({ source, roots, basis }) => [source, roots, basis !== undefined])).toEqual(
+    ["chatgpt", "claude_ai", "gemini_app"].map((source) => [source, undefined, true]),
+  )
+  const read = agents.filter(({ connector, isExported }) => connector && !isExported)
   expect(read.filter(({ roots, basis }) => !roots || !basis).map(({ name }) => name)).toEqual([])
   expect(
     read.filter(({ source, basis }) => !isDexSource(source) && basis === "description").length,
-  ).toBeLessThanOrEqual(10)
+  ).toBeLessThanOrEqual(13)
 })
 
 test.each(["linux", "darwin", "win32"] as const)("roots are absolute paths on %s, and stable", (platform) => {

@@ -159,7 +159,7 @@ describe("the log of patches", () => {
   test("a rewind to an unknown message abandons everything before it", async () => {
     const conversation = await parsed([header(), user(1, "a"), user(2, "b"), { $rewindTo: "gone" }, user(3, "c")])
     expect(abandoned(conversation)).toEqual(["a", "b"])
-    expect(conversationTitle(conversation)).toEqual({ text: "c", from: "first_prompt" })
+    expect(conversationTitle(conversation)).toEqual({ text: "C", from: "first_prompt" })
   })
 
   test("a message that is repeated after a rewind moves to the end", async () => {
@@ -310,7 +310,7 @@ describe("origins", () => {
     expect(messages[0]!.parts[1]).toMatchObject({ type: "tool_result", origin: "web" })
   })
 
-  test("a result that is in the call and in the next user message is shown once, also if no call has it", async () => {
+  test("a result that is in the call and in the next user message is shown once, even if no call has it", async () => {
     const answer = (call: string) => ({ functionResponse: { id: call, name: "ls", response: { output: call } } })
     const { messages } = await parsed([
       header(),

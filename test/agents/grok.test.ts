@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { grokConnector } from "../../packages/more-agents/src/grok/connector.ts"
+import { grokConnector } from "../../packages/more-agents/src/grok.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
 import { conversationsOf, homeOf, testConnector } from "./contract.ts"

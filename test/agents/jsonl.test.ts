@@ -183,7 +183,7 @@ describe("lines that are not exactly one record", () => {
 describe("options for connectors", () => {
   test("a line that is not wanted is not parsed, and its bytes are still covered by the cursor", () => {
     const path = fileOf(`${line(one)}{"tick": not even JSON}\n${line(two)}`)
-    const read = readAll(path, undefined, { wanted: (text) => !text.startsWith('{"tick"') })
+    const read = readAll(path, undefined, { isWanted: (text) => !text.startsWith('{"tick"') })
     expect(read).toMatchObject({ records: [one, two], skipped: [] })
     expect(read.cursor).toEqual(readAll(path).cursor)
   })

@@ -1,9 +1,10 @@
-import { renameSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { describe, expect, test } from "vitest"
 import { openclawConnector } from "../../packages/more-agents/src/openclaw.ts"
 import { parsedAt, sampleAt } from "../support/samples.ts"
-import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"
+import { conversationsOf, homeOf, readAll, testConnector, unitsOf } from "./contract.ts"
 
 const FIXTURES = "test/fixtures/openclaw"
 const INDEX = join(FIXTURES, "2026.5-index-archive")
@@ -49,6 +50,72 @@ test("a session remains the same unit after a reset", async () => {
 test("a result that names its call as its parent creates no abandoned branch", async () => {
   const all = await conversationsOf(openclawConnector, await homeOf(INDEX))
   expect(all.get(id(11))!.messages.filter(({ abandoned }) => abandoned)).toEqual([])
+})
+
+describe("the database", () => {
+  const DATABASE = join(FIXTURES, "2026.9.6-database")
+  const change = async (sql: string) => {
+    const home = await homeOf(DATABASE)
+    const path = join(home, ".openclaw/agents/main/agent/openclaw-agent.sqlite")
+    const db = new DatabaseSync(path)
+    db.exec(sql)
+    db.close()
+    return home
+  }
+
+  test("an entry that cannot be read is skipped, and the others are kept", async () => {
+    const home = await change(`update transcript_events set event_json = '{"type":' where seq = 4;
+      update transcript_events set event_json = null, event_zstd = x'28b52ffd00' where seq = 8`)
+    const unit = (await unitsOf(openclawConnector, home)).find(({ key }) => key.includes("78143045"))!
+    const reading = await openclawConnector.read(unit)
+    expect([...reading.records]).toHaveLength(15)
+    expect(reading.end().skipped).toEqual([
+      { reason: "damaged JSON", where: "transcript_events 4" },
+      { reason: expect.stringContaining("not readable as zstd"), where: "transcript_events 8" },
+    ])
+  })
+
+  test.each([
+    ["a new title", "update session_nodes set label = 'numbat den' where label is not null"],
+    ["a rewritten transcript", "update transcript_rewrite_watermarks set generation = 'other'"],
+    [
+      "a new entry",
+      `insert into transcript_events select session_id, 99, '{"type":"message"}', created_at, null, 2, null
+      from transcript_events where seq = 0`,
+    ],
+  ])("%s is noticed", async (_, sql) => {
+    const stampOf = async (home: string) =>
+      (await unitsOf(openclawConnector, home)).find(({ key }) => key.includes("0c1a0000"))!.stamp
+    expect(await stampOf(await change(sql))).not.toBe(await stampOf(await homeOf(DATABASE)))
+  })
+
+  test("has no sessions as long as OpenClaw keeps only its memory there, and need not have compressed entries", async () => {
+    const unitsAfter = async (sql: string) => (await unitsOf(openclawConnector, await change(sql))).length
+    expect(await unitsAfter("drop table transcript_events")).toBe(0)
+    expect(await unitsAfter("alter table transcript_events drop column event_zstd")).toBe(2)
+  })
+
+  test("is preferred to the session's older file, and reads nothing but the list and the entries", async () => {
+    const home = await homeOf(DATABASE)
+    const folder = join(home, ".openclaw/agents/main/sessions")
+    mkdirSync(folder)
+    copyFileSync(join(DATABASE, "events.jsonl"), join(folder, "78143045-1c91-4632-a58e-7cb79be652f8.jsonl"))
+    const read = await readAll(openclawConnector, home)
+    const copies = read.flatMap(({ unit, conversations }) =>
+      conversations.map(({ id, authority, messages }) => [
+        unit.slice(0, 7),
+        id.slice(0, 8),
+        authority,
+        messages.length,
+      ]),
+    )
+    expect(copies).toEqual([
+      ["db:main", "0c1a0000", 2, 2],
+      ["db:main", "78143045", 2, 8],
+      ["main/78", "78143045", 1, 8],
+    ])
+    expect(JSON.stringify(read)).not.toContain("MUST-NOT-BE-READ")
+  })
 })
 
 const sample = sampleAt("openclaw/stage0")

@@ -117,7 +117,7 @@ describe("databases", () => {
     const found = [...opencodeConnector.discover(folderOf(home), () => false)]
     expect(found.filter(isUnreadable).map(({ unreadable }) => unreadable)).toEqual([
       "not readable as a database: file is not a database",
-      "there is no session table: this is not a database of OpenCode, or it has an unknown format",
+      "there is no session table: this is not OpenCode's database, or dex does not know its format",
       "a symbolic link, not followed",
     ])
     expect(found.filter((unit) => !isUnreadable(unit)).length).toBeGreaterThan(5)

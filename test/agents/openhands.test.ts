@@ -1,7 +1,7 @@
 import { globSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { openhandsConnector, stripOpenhandsEvent } from "../../packages/more-agents/src/openhands/connector.ts"
+import { openhandsConnector, stripOpenhandsEvent } from "../../packages/more-agents/src/openhands.ts"
 import { openhandsRoots } from "../../packages/more-agents/src/records.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { hostileCopies } from "../support/hostile.ts"

@@ -19,7 +19,7 @@ const message = (uuid: string, parentUuid: string | null, text: string, more: Ra
   ...more,
 })
 
-test("searches the folders that its variables name, and the one where its settings stay", () => {
+test("searches the folders that its variables name, and the default folder if only the sessions were moved", () => {
   const at = (env: Record<string, string>) => qwenCodeConnector.roots({ home: "/h", env, platform: "linux" })
   expect(at({})).toEqual([join("/h", ".qwen")])
   expect(at({ QWEN_HOME: "/q" })).toEqual(["/q"])

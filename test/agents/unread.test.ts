@@ -32,10 +32,10 @@ test("reports stores that are not read, with the number of files", () => {
 
 test("ignores a folder without conversations, an empty one and a link", () => {
   const home = tempDir()
-  put(home, ".forge/settings.toml", "elsewhere/a.json")
+  put(home, ".omnigent/settings.toml", "elsewhere/a.json")
   mkdirSync(join(home, ".mux/sessions"), { recursive: true })
-  mkdirSync(join(home, ".junie"))
-  symlinkSync(join(home, "elsewhere"), join(home, ".junie/sessions"))
+  mkdirSync(join(home, ".zencoder"))
+  symlinkSync(join(home, "elsewhere"), join(home, ".zencoder/sessions"))
   expect(foundIn(home)).toEqual([])
 })
 
@@ -43,8 +43,8 @@ test("searches the folder that a variable names, and the other homes that the us
   const [home, other, named] = [tempDir(), tempDir(), tempDir()]
   put(named, "sessions/a/events.jsonl")
   put(other, ".zencoder/sessions/a.json")
-  expect(foundIn(home, { JUNIE_HOME: named }, [other])).toEqual([
-    ["Junie", join(named, "sessions"), 1],
+  expect(foundIn(home, { MUX_ROOT: named }, [other])).toEqual([
+    ["Mux", join(named, "sessions"), 1],
     ["Zencoder", join(other, ".zencoder/sessions"), 1],
   ])
 })

@@ -34,8 +34,30 @@ test.each([
   ["mimocode", {}, "win32", ["/h/.local/share/mimocode"]],
   ["tabnine_cli", {}, "linux", ["/h/.tabnine/agent"]],
   ["omp", {}, "linux", ["/h/.omp/agent/sessions"]],
+  ["qclaw", {}, "linux", ["/h/.qclaw/agents"]],
 ] as const)("%s with %j on %s has the roots %j", (source, env, platform, roots) => {
   expect(agents.find((one) => one.source === source)!.roots!({ home: "/h", env, platform })).toEqual(roots)
+})
+
+test("a task of Kilo Code, which has no history entry, gets its folder from the text that Kilo Code adds to a prompt", async () => {
+  const home = tempDir()
+  const task = join(home, ".config/Code/User/globalStorage/kilocode.kilo-code/tasks/t1")
+  mkdirSync(task, { recursive: true })
+  const text = (folder: string) =>
+    `<environment_details>\n# Current Workspace Directory (${folder}) Files\n</environment_details>`
+  const turns = [
+    { role: "user", content: [{ type: "text", text: "# Current Workspace Directory (/typed)" }] },
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "<task>\nRaise the tax\n</task>" },
+        { type: "text", text: text("/home/dev/shop") },
+      ],
+    },
+  ]
+  writeFileSync(join(task, "api_conversation_history.json"), JSON.stringify(turns))
+  const [conversation] = [...(await conversationsOf(await connectorOf("kilo_editor"), home)).values()]
+  expect(conversation!.cwds).toEqual(["/home/dev/shop"])
 })
 
 test("a variant's conversations do not belong to its parent", async () => {

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { zedConnector } from "../../packages/more-agents/src/zed/connector.ts"
+import { zedConnector } from "../../packages/more-agents/src/zed.ts"
 import { sampleAt } from "../support/samples.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"

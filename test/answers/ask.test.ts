@@ -100,6 +100,16 @@ test("if nothing is found, it says so, with no source and no confidence", async 
   expect(output).toMatchObject({ sources: [], confidence: "none", answer: "No answer was found." })
 })
 
+test("if too little of the question is found, it names the likeliest conversations, but none of a private project", async () => {
+  const { output } = await ask({
+    query: "flaky hook test of the webhook port 8080 marmalade harpoon sextant caribou gondola",
+  })
+  expect(output).toMatchObject({ sources: [], confidence: "none", answer: "No answer was found." })
+  const { likely } = output as { likely?: { ref: string }[] }
+  expect(likely?.map(({ ref }) => ref.replace(/#.*/, ""))).toContain(PORT)
+  expect(JSON.stringify(likely)).not.toContain(SECRET)
+})
+
 test("a model searches, reads and answers; the sources are what it really read", async () => {
   const { output, asked } = await ask(
     { use_case: "fixing CI" },
@@ -144,8 +154,8 @@ test("sentences that a model makes up are left out and counted", async () => {
   expect(output.note).toMatch(/2 sentences without a source .*1 sentence with a quotation .*1 sentence with a link/)
 })
 
-test("a sentence about something else than its source is left out, and confidence is not high", async () => {
-  const query = "why does the flaky hook test bind to port 8080"
+test("a sentence that is about something other than its source is left out, and confidence is not high", async () => {
+  const query = "which port does the flaky hook test bind to"
   const sure = await ask({ query }, answersInTurn([{ text: "Port 8080 was taken by another test [1]." }]))
   expect(sure.output.confidence).toBe("high")
   const { output } = await ask(
@@ -168,7 +178,7 @@ test("text that a hook inserted into a conversation is never evidence", async ()
   expect(output.sources.map(({ ref }) => ref).join()).not.toContain("44444444")
 })
 
-test("a model that answers NOT FOUND is believed", async () => {
+test("a model's NOT FOUND is accepted as its answer", async () => {
   const { output } = await ask({}, answersInTurn([{ text: "NOT FOUND" }]))
   expect(output).toMatchObject({ sources: [], confidence: "none", extractive: false })
 })
@@ -237,7 +247,7 @@ test("if the model fails, the answer has quotes and the reason", async () => {
   expect(output).toMatchObject({ partial: true, extractive: true, note: expect.stringMatching(/Stopped early/) })
 })
 
-test("whatever a model asks for, nothing outside of the scope is read", async () => {
+test("whatever a model asks for, nothing outside the scope is read", async () => {
   const refs = [SECRET, `${SECRET}#2`, "33333333", "/etc/passwd", "docs:../../etc/passwd", "2", "current", "*", ""]
   const hostile = [
     ...refs.map((ref) => ({ name: "read", arguments: { ref } })),

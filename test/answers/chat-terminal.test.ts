@@ -129,9 +129,12 @@ test.each([80, 140])(
   },
 )
 
-test.each(["ask", "chat"])("dex %s with a question answers it and asks nothing, on a terminal too", async (command) => {
-  const run = await onTerminal(home, [command, "why is the hook test flaky"], [])
-  if (!run) return
-  expect(run.code).toBe(0)
-  expect(run.screen).toContain("port 8080")
-})
+test.each(["ask", "chat"])(
+  "dex %s with a question answers it without prompting, on a terminal too",
+  async (command) => {
+    const run = await onTerminal(home, [command, "why is the hook test flaky"], [])
+    if (!run) return
+    expect(run.code).toBe(0)
+    expect(run.screen).toContain("port 8080")
+  },
+)

@@ -100,7 +100,7 @@ test("a sentence must not contradict the passage that it cites", () => {
     expect(says(wrong).dropped.contradicted, wrong).toBe(1)
 })
 
-test("what a source negates about something else does not support a negated sentence", () => {
+test("a negation about something else in the source does not support a negated sentence", () => {
   const says = (text: string): CheckedAnswer =>
     checkCitations(text, () => ({
       ...passages[0]!,

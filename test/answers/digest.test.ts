@@ -1,8 +1,10 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { beforeAll, expect, test } from "vitest"
+import { beforeAll, describe, expect, test } from "vitest"
+import type { ProjectFacts } from "../../src/answers/digest/facts.ts"
 import { type DigestInput, run } from "../../src/answers/digest.run.ts"
 import { createDex } from "../../src/app/dex.ts"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { claudeSession } from "../support/home.ts"
 import { modelServer } from "../support/model-server.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
@@ -115,9 +117,6 @@ test("without a model, it lists the day's conversations, commits, files and unre
 test("a week includes more than the day, and a project can be chosen", async () => {
   const week = await digest({ period: "week" })
   expect(week.projects.map(({ project }) => project).sort()).toEqual(["/code/api", "/code/jobs", "/code/web"])
-  expect(week.projects.find(({ project }) => project === "/code/web")!.failed_commands).toMatchObject([
-    { command: "make" },
-  ])
   expect((await digest({ period: "week", project: "web" })).projects).toHaveLength(1)
 })
 
@@ -142,13 +141,10 @@ test("the period's decisions are listed; a worktree counts as its checkout; agen
   expect((await digest({})).projects[0]!.decisions).toEqual([])
 })
 
-test("test runs and builds that failed last are left open; commands that only read or do not exist are not", async () => {
+test("test runs that failed last are left open; commands that only read, only compile or do not exist are not", async () => {
   const [jobs] = (await digest({ period: "yesterday" })).projects
-  expect(jobs!.failed_commands.map(({ command }) => command)).toEqual([
-    "cd /code/jobs && go build ./...",
-    "go test ./lib/... -run TestStill",
-  ])
-  expect(jobs!.failed_commands[1]).toMatchObject({ error: expect.stringContaining("TestStill"), times: 1 })
+  expect(jobs!.failed_commands.map(({ command }) => command)).toEqual(["go test ./lib/... -run TestStill"])
+  expect(jobs!.failed_commands[0]).toMatchObject({ error: expect.stringContaining("TestStill"), times: 1 })
 })
 
 test("it does not wait for much learning, and says so", async () => {
@@ -169,29 +165,29 @@ test("it does not wait for much learning, and says so", async () => {
         },
         edit(`/code/p${n % 7}/a${n}.go`),
         bash(`git commit -m 'step ${n}'`, `[main ${n}2b3c4] step ${n}\n 1 file changed`),
-        bash(`go build ./p${n}`, "Exit code 1\nundefined: y", true),
+        bash(`go vet ./p${n}`, "Exit code 1\nundefined: y", true),
       ],
     })
   await syncHome(at)
   const days = ["digest", "--from", "2026-11-15", "--to", "2026-11-15", "--facts"]
   const early = await dex(at, days)
   expect(early.stderr).toContain("Decisions may be missing")
-  expect(early.stdout).not.toContain("Decided")
+  expect(early.stdout).not.toContain("20 decisions")
   expect(await dex(at, ["decisions", "--all"])).toMatchObject({ code: 0 })
   const { stdout, stderr } = await dex(at, days)
   expect(stderr).not.toContain("Decisions may be missing")
   expect(stdout).toMatch(/^2026-11-15: 20 conversations, \d+ messages, 20 decisions and 20 commits in 7 projects\n/)
   expect(stdout.split("\n").length).toBeLessThanOrEqual(40)
-  expect(stdout).toMatch(/ {2}Decided +1 Keep one queue {2}claude_code:/)
-  const rows = (label: RegExp) => stdout.match(label)?.length ?? 0
-  const commits = rows(/ step \d+ {2}claude_code/g)
-  expect(stderr).toContain(`${20 - commits} commits`)
+  // The plan's heading is the topic's title, so it is not repeated as a decision.
+  const topics = stdout.match(/^ +\d+ Keep one queue \(claude_code:[0-9a-f]{8}\)\n {6}1 commit: step \d+$/gm)!
+  expect(stderr).toContain(`${20 - topics.length} topics`)
+  expect(stdout + stderr).not.toMatch(/Decided: |\d decisions? and \d+ conv/)
   const all = await dex(at, [...days, "--all"])
-  expect(all.stdout.match(/ step \d+ \(/g)).toHaveLength(20)
+  expect(all.stdout.match(/^- [0-9a-f]{7} step \d+$/gm)).toHaveLength(20)
   expect(all.stderr).not.toContain("Not shown")
 })
 
-test("with a model, it says what was done, decided and left open, each with its refs, and the facts below", async () => {
+test("with a model, it says what was done, decided and left open, each with its refs, and lists the facts below", async () => {
   const server = await modelServer((asked) => [
     {
       text: JSON.stringify({
@@ -221,8 +217,104 @@ test("the built program prints the facts without control characters, and says if
   const text = await dex(home, ["digest", "--period", "week", "--project", "nowhere"])
   expect(text).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("No conversations") })
   const day = await dex(home, ["digest", "--from", "2026-11-15", "--to", "2026-11-15"])
-  expect(day.stdout).toContain("Worked on")
+  expect(day.stdout).toContain("1 commit: auth: one at a time")
   expect(day.stdout).toContain("npm run lint, 2 times: ")
   expect(page.stdout + text.stdout + day.stdout).not.toContain("\u001b")
   expect(existsSync(join(home, ".dex/map"))).toBe(true)
+})
+
+const PR = "https://github.com/ann/tool/pull/"
+const wrote = (filePath: string) => ({
+  tool: {
+    name: "Write",
+    input: { file_path: filePath, content: "a\nb\n" },
+    output: "ok",
+    result: { type: "create", filePath, content: "a\nb\n", structuredPatch: [] },
+  },
+})
+const commit = (branch: string, hash: string, subject: string) =>
+  bash(`git commit -m '${subject}'`, `[${branch} ${hash}] ${subject}\n 1 file changed`)
+const ID = "1111-4111-8111-111111111111"
+
+describe("a week of several clones", () => {
+  const at = sharedTempDir()
+  const days = ["digest", "--from", "2026-11-15", "--to", "2026-11-15", "--facts"]
+  const deep = (clone: string) => ["a", "b", "c"].map((name) => wrote(`${clone}/cmd/tool/cli/${name}.go`))
+
+  beforeAll(async () => {
+    const session = (
+      id: string,
+      cwd: string,
+      rest: Omit<Parameters<typeof claudeSession>[1], "id" | "cwd" | "start"> & { start?: string },
+    ) => claudeSession(at, { id: `${id}-${ID}`, cwd, start: "2026-11-15T09:00:00Z", ...rest })
+    session("aaaaaaaa", "/gone/one/tool", {
+      pr: `${PR}12`,
+      title: "Keep one queue",
+      turns: [
+        { user: "Which queue do we need?" },
+        ...deep("/gone/one/tool"),
+        commit("ann/queue", "1a2b3c4", "Add the queue"),
+        commit("ann/queue", "2a2b3c4", "Add the queue"),
+        commit("ann/queue", "3a2b3c4", "Merge branch 'main' into ann/queue"),
+      ],
+    })
+    session("bbbbbbbb", "/gone/two/tool", {
+      start: "2026-11-15T10:00:00Z",
+      pr: `${PR}12`,
+      turns: [
+        { user: "Review the queue on that branch please" },
+        commit("ann/queue", "4a2b3c4", "Name the queue"),
+        commit("main", "5a2b3c4", "Fix the docs"),
+      ],
+    })
+    session("cccccccc", "/gone/three/tool", {
+      turns: [{ user: "What does the queue do with a poisoned job?" }, ...deep("/gone/three/tool")],
+    })
+    session("dddddddd", "/gone/other", {
+      turns: [{ user: "Draw a sidebar" }, wrote("/gone/other/cmd/tool/cli/a.go"), wrote("/gone/other/src/b.ts")],
+    })
+    await syncHome(at)
+    expect(await dex(at, ["decisions", "--all"])).toMatchObject({ code: 1 })
+  })
+  const facts = async () => JSON.parse((await dex(at, [...days, "--json"])).stdout).projects as ProjectFacts[]
+
+  test("clones of one repository are reported together: by pull requests, or by the files that were edited in them", async () => {
+    const [tool, other, ...more] = await facts()
+    expect(more).toEqual([])
+    expect(tool).toMatchObject({ repository: "github.com/ann/tool", conversations: { length: 3 } })
+    expect(tool!.folders!.toSorted()).toEqual(["/gone/one/tool", "/gone/three/tool", "/gone/two/tool"])
+    expect(tool!.files.map(({ path, added }) => [path, added])).toEqual(
+      ["a", "b", "c"].map((name) => [`cmd/tool/cli/${name}.go`, 4]),
+    )
+    expect(other).toMatchObject({ project: "/gone/other" })
+    expect(other).not.toHaveProperty("repository")
+  })
+
+  test("work on one branch is one topic, an amended commit counts once, and merges do not count", async () => {
+    const [tool] = await facts()
+    expect(tool!.topics[0]).toMatchObject({ title: "Keep one queue", branch: "ann/queue", pull_requests: [`${PR}12`] })
+    const subjects = (place: number) =>
+      tool!.commits.filter(({ topic }) => topic === place).map(({ hash, subject }) => `${hash} ${subject}`)
+    expect(subjects(0)).toEqual(["2a2b3c4 Add the queue", "4a2b3c4 Name the queue", "5a2b3c4 Fix the docs"])
+  })
+
+  test("the page begins with the topics, and no line has a complete ref", async () => {
+    const { stdout } = await dex(at, days)
+    expect(stdout.split("\n").slice(2, 5)).toEqual([
+      "ann/tool: 1 pull request, 3 commits, 3 conversations, in 3 folders",
+      "    1 #12 Keep one queue (claude_code:aaaaaaaa)",
+      "      3 commits: Fix the docs; Name the queue; Add the queue",
+    ])
+    const all = (await dex(at, [...days, "--all"])).stdout
+    expect(all).toContain(`### #12 Keep one queue (claude_code:aaaaaaaa)\n\n- ${PR}12\n- 2a2b3c4 Add the queue\n`)
+    expect(stdout + all).not.toContain(ID)
+    expect(await dex(at, ["show", "claude_code:aaaaaaaa"])).toMatchObject({ code: 0 })
+  })
+
+  test("a clone that the user split is reported apart", async () => {
+    const store = openStore(join(at, ".dex", "history.db"))
+    await store.keepApart("/gone/three/tool")
+    store.close()
+    expect((await facts()).map(({ project }) => project)).toContain("/gone/three/tool")
+  })
 })

@@ -126,7 +126,7 @@ test("a second run asks nothing; a grown history pays only for new batches and t
   expect(third.output.conversations).toBe(9)
 })
 
-test("another task, schema or model is another question", async () => {
+test("the model is asked again if the task, the schema or the model changes", async () => {
   const at = home()
   const go = await mapper(at)
   const { batches } = (await go()).output
@@ -443,7 +443,7 @@ test("a message longer than a batch is cut at its lines, and all of it is shown"
   expect(asked.some((one) => /^#1 goes on$/m.test(promptOf(one)))).toBe(true)
 })
 
-test("a schema of one's own is enforced, and every item gets its refs", async () => {
+test("the user's own schema is enforced, and every item gets its refs", async () => {
   const at = home()
   const schema = {
     type: "object",
@@ -481,7 +481,7 @@ test("a schema of one's own is enforced, and every item gets its refs", async ()
   }
 })
 
-test("recipes are files: those of the package, one's own instead of them, or any path", async () => {
+test("a recipe is a file: one in the package, the user's own file instead of it, or any path", async () => {
   const at = home()
   mkdirSync(join(at, ".dex/recipes"), { recursive: true })
   writeFileSync(join(at, ".dex/recipes/mine.md"), "---\ndescription: Mine\nlimit: 1\n---\nCollect my things.\n")
@@ -500,7 +500,7 @@ test("recipes are files: those of the package, one's own instead of them, or any
   )
   expect(promptOf(about.asked[0]!)).toContain("on this topic: test $& names")
   await expect(map(at, { task: undefined as never, recipe: "nope" })).rejects.toThrow(
-    "There are: digest, evaluation, mine, preferences, rules",
+    "The recipes are digest, evaluation, mine, preferences, rules",
   )
   writeFileSync(join(at, "odd.md"), "---\nshell: rm\n---\nx\n")
   await expect(map(at, { task: undefined as never, recipe: "./odd.md" })).rejects.toThrow("does not know: shell")
@@ -566,7 +566,9 @@ test("answers for one format are not used for another, and a dry run shows the s
   expect(await dry("map", "--recipe", "rules")).toMatchObject({ format: "user_only" })
   expect(await dex(at, ["map", "x", "--format", "full", "--dry-run"])).toMatchObject({ code: 2 })
   writeFileSync(join(at, "odd.md"), "---\nformat: everything\n---\nx\n")
-  await expect(map(at, { task: undefined as never, recipe: "./odd.md" })).rejects.toThrow("There are: stripped, user")
+  await expect(map(at, { task: undefined as never, recipe: "./odd.md" })).rejects.toThrow(
+    "The formats are stripped, user",
+  )
 })
 
 test("the built program prints Markdown with refs, a file, JSON, exit codes and what to do without a model", async () => {

@@ -24,6 +24,15 @@ test("a project's own documents are read section by section, with their lines", 
   expect(sections[3]!.text).not.toContain("ghp_")
 })
 
+test("its security policy and what .github says are read too; its list of changes is not", async () => {
+  const root = tempDir()
+  mkdirSync(join(root, ".github"))
+  for (const path of ["SECURITY.md", "CHANGELOG.md", ".github/copilot-instructions.md"])
+    writeFileSync(join(root, path), "Some text.\n")
+  const { sections } = await projectSections(root, all)
+  expect(sections.map(({ path }) => path)).toEqual([".github/copilot-instructions.md", "SECURITY.md"])
+})
+
 test("links out of a project are not followed", async () => {
   const [root, other] = [tempDir(), tempDir()]
   writeFileSync(join(other, "secret.md"), "Not yours.\n")

@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import { featuresIn } from "../../src/answers/answering.ts"
 import type { AnswerCandidate } from "../../src/answers/candidates.ts"
-import { chooseStatements, quotedText, rankStatements } from "../../src/answers/extract.ts"
+import { chooseBlocks, quotedText, quoteStatements, rankStatements } from "../../src/answers/extract.ts"
 import { statementsIn } from "../../src/answers/statements.ts"
 
 const DOCUMENT = `# Working on it
@@ -23,6 +23,7 @@ mise run test:integration
 
 const candidate = (text: string, more: Partial<AnswerCandidate> = {}): AnswerCandidate => ({
   text,
+  title: "",
   statements: statementsIn(text),
   textKind: "agent",
   rank: 0,
@@ -35,7 +36,7 @@ const question = (text: string) => {
   return { text, words, weights: words.map(() => 1) }
 }
 const answers = (asked: string, ...texts: AnswerCandidate[]) =>
-  chooseStatements(rankStatements(question(asked), texts)).map(quotedText)
+  chooseBlocks(question(asked), rankStatements(question(asked), texts)).map(quotedText)
 
 test("a text is divided into sentences, items, rows and lines of code, without headings and machine output", () => {
   expect(statementsIn(DOCUMENT).map(({ kind, text }) => [kind, text])).toEqual([
@@ -55,7 +56,7 @@ test("a statement knows the sentence before it and the headings above it", () =>
   expect(command.headings).toEqual(["Working on it"])
 })
 
-test("whatever the text, a statement is exactly at its stated place", () => {
+test("whatever the text, the offsets of a statement mark exactly its words", () => {
   const piece = fc.oneof(fc.string(), fc.constantFrom("\n", "```", "- ", "# ", "| a |", "e.g. x. Y", "1. ", ". A"))
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
@@ -72,14 +73,14 @@ test("whatever the text, a statement is exactly at its stated place", () => {
 })
 
 test("a statement that introduces a command is shown with the command", () => {
-  expect(answers("how do I run the integration tests", candidate(DOCUMENT))[0]).toBe(
+  expect(answers("how do I run the integration tests", candidate(DOCUMENT))[0]).toContain(
     "Run the integration tests with:\n\n```sh\nmise run test:integration\n```",
   )
 })
 
 test("a comment is shown with the command that it explains", () => {
   const text = "Common tasks:\n```sh\n# Run the integration tests\nmise run test:integration\n```"
-  expect(answers("integration tests run", candidate(text))).toContain(
+  expect(answers("integration tests run", candidate(text))[0]).toContain(
     "# Run the integration tests\nmise run test:integration",
   )
 })
@@ -90,10 +91,59 @@ test("an agent's announcement of what it will do is not an answer", () => {
   expect(first).toContain("mise run test:integration")
 })
 
+test("what an agent is about to do is never shown, even if nothing else is there; what a person wants is", () => {
+  const intention = "Let me run the integration tests again."
+  expect(answers("how do I run the integration tests", candidate(intention))).toEqual([])
+  expect(answers("integration tests", candidate(intention, { textKind: "person" }))).toEqual([intention])
+})
+
+test("a question is not answered with a question", () => {
+  const texts = [candidate("Is the webhook retried?"), candidate("The webhook is retried twice.", { rank: 1 })]
+  expect(answers("is the webhook retried", ...texts)).toEqual(["The webhook is retried twice."])
+})
+
+test("the name of a test answers only a question about tests", () => {
+  const named = candidate("- `TestWebhookRetry_GivesUp` in `webhook_test.go`")
+  expect(answers("what is a webhook retry", named)).toEqual([])
+  expect(answers("which test is about the webhook retry", named)).toHaveLength(1)
+})
+
+test("a text that imitates the end of a quote cannot pass for another source", () => {
+  const forged = "The webhook is retried” [1]\n“Run the webhook as root"
+  const passage = { n: 2 } as ReturnType<AnswerCandidate["cite"]>
+  const chosen = rankStatements(question("webhook"), [candidate(forged, { cite: () => passage })])
+  const [quote] = quoteStatements(chooseBlocks(question("webhook"), chosen))
+  expect(quote!.text).toBe("“The webhook is retried”  [1]\n“Run the webhook as root” [2]")
+})
+
+test("a list is shown with its marks", () => {
+  const text = "Tests:\n\n- unit tests are fast\n- integration tests need git"
+  expect(answers("what do integration tests need", candidate(text))[0]).toContain(
+    "- unit tests are fast\n- integration",
+  )
+  expect(answers("unit tests fast", candidate("- unit tests are fast"))).toEqual(["- unit tests are fast"])
+})
+
 test("a repeated statement is shown once, in its newer words", () => {
   const older = candidate("The retry limit of the webhook is 3 attempts.", { at: 1 })
   const newer = candidate("The retry limit of the webhook is 5 attempts.", { at: 2, rank: 1 })
   expect(answers("what is the retry limit of the webhook", older, newer)).toEqual([newer.text])
+})
+
+test("a statement is shown with the rest of its paragraph, and no part of a text is shown twice", () => {
+  const text = "The webhook is retried. It gives up after 5 attempts.\n\nThe sidebar is blue."
+  expect(answers("how often is the webhook retried", candidate(text))[0]).toBe(
+    "The webhook is retried. It gives up after 5 attempts.",
+  )
+  expect(answers("webhook retried attempts", candidate(text))).toHaveLength(1)
+})
+
+test("how much of the question a block contains includes its headings and its title", () => {
+  const ranked = rankStatements(question("where is the zeppelin timeout"), [
+    candidate("# Timeout\n\nIt is in a file.", { title: "Zeppelin" }),
+  ])
+  expect(chooseBlocks(question("zeppelin timeout"), ranked)[0]!.covered).toBe(1)
+  expect(chooseBlocks(question("zeppelin timeout walrus harpoon"), ranked)[0]!.covered).toBe(0.5)
 })
 
 test("a word of the question counts in any of its forms, and inside an identifier", () => {

@@ -51,9 +51,34 @@ test("a change is explained by what was asked, decided and tested between the pr
     ],
     decided: [{ ref: "claude_code:one#6", kind: "said", text: "we should always store the queue in Postgres" }],
     rejected: [],
+    done: [],
     tests: [{ ref: "claude_code:one#10", command: "npm test", outcome: "passed", failed_before: 1 }],
     open: [{ ref: "claude_code:one#15", kind: "step", text: "Drop the old table" }],
   })
+})
+
+test("what was done is the agent's last report before the person's next message, without announcements and next steps", () => {
+  const says = (number: number, text: string) => message(number, [{ type: "text", text, origin: "agent" }])
+  const messages = [
+    typed(1, "Orders are lost when the queue is restarted, please repair that"),
+    says(2, "The queue was never written to the disk."),
+    edit(3),
+    says(4, "Let me run the tests of the queue again."),
+    commit(5, "queue: survives a restart"),
+    says(
+      6,
+      "Now all is done.\n\nThe queue is written to Postgres before an order is confirmed.\n\n## Next steps\n- Drop the old table soon",
+    ),
+    typed(7, "Thanks, and now write the changelog of the release"),
+    says(8, "The changelog has the queue in it."),
+  ]
+  const doneWith = (some: StoredMessage[]) => whyFacts({ row: ROW, messages: some, edits: [3], committed: 5 }).done
+  expect(doneWith(messages)).toEqual([
+    { ref: "claude_code:one#6", text: "The queue is written to Postgres before an order is confirmed." },
+  ])
+  expect(doneWith(messages.filter(({ number }) => number !== 6))).toEqual([])
+  const left = says(6, "Committed. What is left: the old table is still there.")
+  expect(doneWith(messages.map((one) => (one.number === 6 ? left : one)))).toEqual([])
 })
 
 test("an edit without a later commit is explained up to the end", () => {

@@ -65,7 +65,7 @@ describe("names that people try", () => {
     const home = tempDir()
     const script = async (shell: string) => (await dex(home, ["completions", shell])).stdout
     const [bash, zsh, fish] = [await script("bash"), await script("zsh"), await script("fish")]
-    for (const alias of [...Object.keys(TRIED), "serve", "mcp", "hook", "help"]) {
+    for (const alias of [...Object.keys(TRIED), "serve", "hook", "help"]) {
       expect(zsh).toMatch(new RegExp(`'${alias}:[A-Z]`))
       expect(fish).toMatch(new RegExp(`__fish_use_subcommand -a ${alias} -d '[A-Z]`))
     }

@@ -66,6 +66,18 @@ describe("dex sync", () => {
     const [shown] = (await json(home, ["show", SIDEBAR])).conversations
     expect(shown).toMatchObject({ archived: true, messages: [{ index: 1 }, { index: 2 }] })
     expect((await json(home, ["sources"])).sources[0]).toMatchObject({ source: "claude_code", archived: 1, kept: 3 })
+    const idsOf = (rows: { id: string }[]) => rows.map(({ id }) => id)
+    const list = (...args: string[]) => json(home, ["list", "--archived", ...args])
+    expect(idsOf((await list()).conversations)).toEqual([SIDEBAR])
+    expect(await list("--project", "api")).toMatchObject({ total: 0, note: expect.stringMatching(/--archived\.$/) })
+    const search = (...args: string[]) => json(home, ["search", ...args])
+    expect(idsOf((await search("sidebar", "--archived")).results)).toEqual([SIDEBAR])
+    expect(idsOf((await search("--archived")).results)).toEqual([SIDEBAR])
+    expect((await search("refresh token")).results).not.toEqual([])
+    expect(await search("refresh token", "--archived")).toMatchObject({
+      results: [],
+      notes: expect.arrayContaining([expect.stringMatching(/\d+ messages? match(?:es)? without --archived\.$/)]),
+    })
   })
 
   test("reads every one of many conversations", async () => {
@@ -257,7 +269,7 @@ describe("dex show", () => {
     ])
   })
 
-  test("expands around a message, also when the ref names it", async () => {
+  test("shows the messages around one, including one that the ref names", async () => {
     const home = SMALL
     const indexes = async (...args: string[]) =>
       (await json(home, ["show", ...args])).conversations[0].messages.map((message: { index: number }) => message.index)
@@ -328,7 +340,9 @@ describe("dex resume", () => {
     const there = await warmDex(home, ["resume", "44444444"], {}, clone)
     expect(there.stdout).toBe(`cd ${clone} && claude --resume 44444444-4444-4444-8444-444444444444\n`)
     expect(there.stderr).toMatch(/This folder is a clone of the same\s+repository\./)
-    expect((await warmDex(home, ["resume", "44444444"])).code).toBe(2)
+    const elsewhere = await warmDex(home, ["resume", "44444444"])
+    expect(elsewhere.stdout).toBe(there.stdout)
+    expect(elsewhere.stderr).toMatch(/is gone .*clone is a\s+clone of the same\s+repository/s)
   })
 
   test("prints the command if there is no terminal", async () => {

@@ -82,7 +82,7 @@ describe.skipIf(!hasTmux)("a shell", () => {
     await screen.shows(`dex show ${RACE}`)
     await echoed()
     await screen.shows(new RegExp(`^dex show ${RACE}`, "m"))
-    await screen.type("dex search --source gemi")
+    await screen.type("dex search --source gemini_c")
     await screen.keys("Tab")
     await screen.shows("dex search --source gemini_cli")
     await echoed()

@@ -38,6 +38,6 @@ test("doctor does not report permissions that it has not checked", async () => {
   chmodSync(join(home, ".dex", "history.db"), 0o644)
   const { status, message } = await homeCheck(home, "win32")
   expect(status).toBe("ok")
-  expect(message).toContain("was not checked")
+  expect(message).toContain("are not checked on Windows")
   expect(message).not.toContain("by you only")
 })

@@ -87,7 +87,7 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
       })
     mkdirSync(join(home, ".pi", "agent", "sessions"), { recursive: true })
     const first = await dex(home, [], { DEX_FIRST_MS: "0" })
-    expect(first.stdout).toMatch(/^ {2}pi +found, but not read yet$/m)
+    expect(first.stdout).toMatch(/^Found, but not read yet: pi\.$/m)
     expect(first.stdout).toMatch(/1\d\d of 200 transcripts are not read yet\. dex now reads them in the background/)
     await expect.poll(() => running(home), { interval: 200 }).toEqual([])
     expect(await total(home)).toBe(200)

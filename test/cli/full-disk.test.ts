@@ -20,7 +20,7 @@ function expectError(run: Run, sentence: RegExp): void {
   })
 }
 
-test("a new history on a full disk", async ({ skip }) => {
+test("on a full disk no command can begin a history, and each one says so", async ({ skip }) => {
   const home = tempDir()
   smallHome(home)
   writeFileSync(join(home, "notes.md"), "# Notes\n\nThe cache is cold.\n")
@@ -32,7 +32,9 @@ test("a new history on a full disk", async ({ skip }) => {
     }
 })
 
-test("an existing history on a disk that has become full", async ({ skip }) => {
+test("if the disk has become full, commands and doctor say so, and work again once there is space", async ({
+  skip,
+}) => {
   const disk = smallDisk(8_000)
   if (!disk) return skip()
   const home = await synced()
@@ -49,7 +51,7 @@ test("an existing history on a disk that has become full", async ({ skip }) => {
   expect((await dex(home, ["show", "11111111"], env)).stdout).toContain("mutex")
 })
 
-test("agents' settings on a full disk stay as they were", async ({ skip }) => {
+test("a full disk leaves the agents' settings unchanged", async ({ skip }) => {
   const disk = smallDisk(512)
   if (!disk) return skip()
   const settings = join(disk, ".claude", "settings.json")
@@ -69,15 +71,18 @@ test("agents' settings on a full disk stay as they were", async ({ skip }) => {
   expect(readFileSync(settings, "utf8")).toBe('{"model":"opus"}')
 })
 
-test.skipIf(process.platform === "win32")("a limit on the size of files", async () => {
-  const home = tempDir()
-  smallHome(home)
-  const run = await new Promise<Run>((resolve) => {
-    const env = { PATH: process.env.PATH ?? "", HOME: home, NO_COLOR: "1" }
-    const line = `ulimit -f 64; exec "${process.execPath}" "${DEX}" sync`
-    execFile("sh", ["-c", line], { env, cwd: home }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    )
-  })
-  expectError(run, /^dex: dex could not read or write \S+ \(disk I\/O error\)\. Check the disk's space/)
-})
+test.skipIf(process.platform === "win32")(
+  "a sync that exceeds the system's limit on file size says to check the disk",
+  async () => {
+    const home = tempDir()
+    smallHome(home)
+    const run = await new Promise<Run>((resolve) => {
+      const env = { PATH: process.env.PATH ?? "", HOME: home, NO_COLOR: "1" }
+      const line = `ulimit -f 64; exec "${process.execPath}" "${DEX}" sync`
+      execFile("sh", ["-c", line], { env, cwd: home }, (error, stdout, stderr) =>
+        resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+      )
+    })
+    expectError(run, /^dex: dex could not read or write \S+ \(disk I\/O error\)\. Check the disk's space/)
+  },
+)

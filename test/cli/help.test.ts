@@ -102,7 +102,7 @@ describe("--help", () => {
       expect([line, line.length <= 60]).toEqual([line, true])
   })
 
-  test("a number is N", () => {
+  test("shows the value of a numeric option as N", () => {
     expect(help("subscribe")).toMatch(/--min-relevance N +\S/)
   })
 
@@ -122,7 +122,6 @@ describe("--help", () => {
     ["completions", /dex completions bash/],
     ["hook", /Agents call it/],
     ["serve", /--behind-tls/],
-    ["mcp", /dex mcp agent/],
   ])("dex %s has help too, although it is not a tool", async (name, text) => {
     const home = tempDir()
     for (const args of [
@@ -143,6 +142,16 @@ describe("--help", () => {
     })
     for (const args of [["hook"], ["hook", "claude_code"]])
       expect(await dex(home, args, {}, undefined, "{}")).toEqual({ code: 0, stdout: "", stderr: "" })
+  })
+
+  test.each([
+    ["serve", "agent"],
+    ["mcp", "agent"],
+  ])("dex %s %s has help of its own", async (...command) => {
+    expect(await dex(tempDir(), [...command, "--help"])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^dex serve agent \[options\][\s\S]*--collections NAME/),
+    })
   })
 
   test("dex serve names every tool that agents get", async () => {

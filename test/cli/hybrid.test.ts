@@ -184,7 +184,7 @@ describe("a server that fails during a search", () => {
     ["sends a vector of another size", [{ vectors: () => [[1, 2, 3]] }], {}, /3 numbers instead of 256/],
     ["sends something else", [{ json: { data: "none" } }], {}, /unexpected format/],
   ]
-  test.each(odd)("%s: the answer is by words, with the reason", async (_, next, more, reason) => {
+  test.each(odd)("%s: the search falls back to words and gives the reason", async (_, next, more, reason) => {
     const { home, env, server } = await synced()
     server.next.push(...next)
     const run = await dex(home, ["search", "invoice export", "--json"], { ...env, ...more })
@@ -196,14 +196,14 @@ describe("a server that fails during a search", () => {
     expect(trace).toMatchObject({ mode: "lexical", inputs: { degraded: found.degraded } })
   })
 
-  test("does not answer: stderr says so, and the hits by words are printed", async () => {
+  test("does not answer: stderr says so, and the results by words are printed", async () => {
     const { home, env } = await synced()
     const run = await dex(home, ["search", "invoice export"], { ...env, DEX_EMBED_URL: await closedUrl() })
     expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("invoice") })
     expect(run.stderr.replace(/\s+/g, " ")).toMatch(/Nothing answers at .* dex config set embed\.provider none/)
   })
 
-  test("a key that others can read is a reason, not an error", async () => {
+  test("a key file that others can read is the reason for a search by words, not an error", async () => {
     const { home, env } = await synced()
     const found = await find(home, { ...env, DEX_EMBED_API_KEY_FROM: join(home, "no-such-key") }, "invoice export")
     expect(found).toMatchObject({ mode: "lexical", degraded: [expect.stringMatching(/no-such-key cannot be read/)] })

@@ -175,20 +175,20 @@ describe("an import accepts valid data, and says what it left out", () => {
     [
       "an agent that leads out of a folder",
       sql("update unit set source = '../../etc'", "update conversation set source = '../../etc'"),
-      /an agent that dex does not know here \("\.\.\/\.\.\/etc"\)/,
+      /an agent that this dex does not know \("\.\.\/\.\.\/etc"\)/,
       0,
     ],
     [
       "an agent that nobody has",
       sql("update unit set source = 'skynet'", "update conversation set source = 'skynet'"),
-      /does not know here \("skynet"\)/,
+      /this dex does not know \("skynet"\)/,
       0,
     ],
-    ["a source that is a number", sql("update unit set source = 5"), /does not know here \("5"\)/, 0],
+    ["a source that is a number", sql("update unit set source = 5"), /this dex does not know \("5"\)/, 0],
     [
-      "conversations that belong to another agent than their file",
+      "conversations that belong to a different agent than their file",
       sql("update conversation set source = 'codex'"),
-      /belong to another agent than their file/,
+      /belong to a different agent than their file/,
       0,
     ],
     [
@@ -200,7 +200,7 @@ describe("an import accepts valid data, and says what it left out", () => {
     [
       "notes among another agent's files",
       sql("update conversation set source = 'dex_note'"),
-      /belong to another agent than their file/,
+      /belong to a different agent than their file/,
       0,
     ],
     [
@@ -276,16 +276,16 @@ describe("an import accepts valid data, and says what it left out", () => {
         (body) =>
           `${JSON.stringify({ ...body, usage: undefined }).slice(0, -1)},"usage":{"input":1e999,"output":0,"cache_read":0,"cache_write":0}}`,
       ),
-      /counts of tokens/,
+      /token counts/,
       3,
     ],
     [
       "tokens below zero",
       bodies((body) => ({ ...body, usage: { input: -5, output: 0, cache_read: 0, cache_write: 0 } })),
-      /counts of tokens/,
+      /token counts/,
       3,
     ],
-    ["tokens that are text", bodies((body) => ({ ...body, usage: "many" })), /counts of tokens/, 3],
+    ["tokens that are text", bodies((body) => ({ ...body, usage: "many" })), /token counts/, 3],
     [
       "effects of an unknown type",
       bodies((body) => ({ ...body, effects: [{ type: "__proto__", path: "/etc/passwd" }] })),
@@ -346,13 +346,13 @@ describe("a file that is not a dex history is refused in one sentence, without w
   }
   test.each<[string, () => string, RegExp]>([
     ["nothing", () => file(), /There is no file/],
-    ["an empty file", () => written(""), /is empty: it is not a history of dex/],
+    ["an empty file", () => written(""), /is empty, so it is not a dex history/],
     [
       "random bytes",
       () => written(Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 7919) % 251))),
-      /is not a history of dex/,
+      /is not a dex history/,
     ],
-    ["text", () => written("hello".repeat(10_000)), /is not a history of dex/],
+    ["text", () => written("hello".repeat(10_000)), /is not a dex history/],
     [
       "a file that was cut off",
       () => {
@@ -407,7 +407,7 @@ describe("a file that is not a dex history is refused in one sentence, without w
         db.close()
         return path
       },
-      /is not a history of dex/,
+      /is not a dex history/,
     ],
     [
       "a database in UTF-16",
@@ -419,17 +419,17 @@ describe("a file that is not a dex history is refused in one sentence, without w
         db.close()
         return path
       },
-      /is not a history of dex/,
+      /is not a dex history/,
     ],
     [
       "a history without a name",
       () => changed((db) => db.exec("delete from meta where key = 'history_id'")),
-      /is not a history of dex/,
+      /is not a dex history/,
     ],
     [
       "a history whose name is bytes",
       () => changed((db) => db.exec("update meta set value = x'00ff' where key = 'history_id'")),
-      /is not a history of dex/,
+      /is not a dex history/,
     ],
     [
       "a history in which deleting one row deletes others, through a foreign key",
@@ -445,7 +445,7 @@ describe("a file that is not a dex history is refused in one sentence, without w
     [
       "blocks that unpack to gigabytes",
       () => changed((db) => void db.prepare("update body set data = ?, sum = null").run(bomb(300e6, " "))),
-      /unpacks to more than \d+ MB|a block of it cannot be unpacked/,
+      /unpacks to more than \d+ MB|one of its blocks cannot be decompressed/,
     ],
   ])("%s", async (_, make, message) => {
     const home = await own()

@@ -107,12 +107,15 @@ const CASES: Record<string, string[][]> = {
   docs: [["list"], ["list", "guide"], ["outline", "docs:guide/guide.md"], ["show", "docs:guide/guide.md"]],
   traces: [[]],
   trace: [[]],
-  stats: [[], ["--suggestions"]],
+  report: [[]],
+  stats: [[]],
   usage: [[], ["project"], ["branch"], ["conversation"], ["commit"], ["model"]],
   guide: [[]],
   sync: [[]],
   sources: [[]],
   doctor: [[]],
+  secrets: [[]],
+  project: [[]],
   private: [[project, "--off"]],
   mute: [["--list"]],
   eval: [["--mine"]],
@@ -197,7 +200,7 @@ const CALLS: Record<string, object> = {
   dex_note: { words: [hostile("zebras are never striped")] },
 }
 
-test("nor does any MCP tool or resource, over either transport; the answer says how many were removed", async () => {
+test("no MCP tool or resource returns invisible characters, over either transport; the answer says how many were removed", async () => {
   expect(offeredTools.map((tool) => tool.mcp.name).filter((name) => !Object.hasOwn(CALLS, name))).toEqual([])
   const client = await connect(home, { cwd: project })
   const http = await connectHttp(await serveHttp(home), "2025-11-25")
@@ -219,7 +222,7 @@ test("nor does any MCP tool or resource, over either transport; the answer says 
     expect(hiddenIn(textsIn((await client.request(method, params)).result))).toEqual([])
 })
 
-test("nor does a hook", async () => {
+test("no hook prints invisible characters", async () => {
   await inside(["fix", "quokkaword is not a function"])
   const env = { PATH: process.env.PATH, HOME: home, ...PATIENT, DEX_PROACTIVE_MODE: "speak" }
   const printed = spawnSync(process.execPath, [DEX, "hook", "claude_code", "PostToolUseFailure"], {

@@ -23,6 +23,8 @@ const row = (id: string, more: object = {}) => ({
   ...more,
 })
 
+const NOW = Date.parse("2026-11-16T10:00:00Z")
+
 const outputOf = (rows: object[]) => ({ conversations: rows, total: rows.length, left_out: {} }) as unknown as Output
 
 const apart = [row("1fdc0000-0000-4000-8000-000000000001"), row("2fdc0000-0000-4000-8000-000000000001")]
@@ -33,22 +35,49 @@ const mixed = [
   row("4", { id: "codex:4", source: "codex", kind: "automation", superseded: true }),
 ]
 
+const draw = (rows: object[], columns: number, { numbered = true, interactive = true } = {}) =>
+  printList(outputOf(rows), { terminal: { columns, color: false, interactive }, numbered, home: "/home/dev" }, {}, NOW)
+    .lines
+
 test.each([
   ["with short ids", apart],
   ["with ids that begin alike", alike],
   ["of several agents and projects", mixed],
   ["of a team", apart.map((one, i) => ({ ...one, id: `${["ann", "bartholomew"][i]}/${one.id}` }))],
-])("rows %s have a title of at least 30 columns and fit at every width", (_, rows) => {
-  for (let columns = 60; columns <= 200; columns++) {
-    const terminal = { columns, color: false, interactive: true }
-    const { lines } = printList(outputOf(rows), { terminal, numbered: true, home: "/home/dev" })
-    for (const line of lines) expect(widthOf(line), line).toBeLessThanOrEqual(columns)
-    for (const [i] of rows.entries()) {
-      const line = lines.find((one) => one.startsWith(`  ${i + 1}  `)) ?? ""
-      const least = columns >= 80 || i < 3 ? "Why the refresh token is us" : "Why the"
-      expect(line, `${columns} columns`).toContain(least)
+])("a row %s is one line that fits at every width, and most of it is the title", (_, rows) => {
+  for (let columns = 40; columns <= 200; columns++)
+    for (const numbered of [true, false]) {
+      const lines = draw(rows, columns, { numbered })
+      expect(lines).toHaveLength(rows.length)
+      for (const [i, line] of lines.entries()) {
+        expect(widthOf(line), line).toBeLessThanOrEqual(columns)
+        const title = columns >= 140 ? 70 : columns >= 100 ? 50 : columns >= 80 ? 45 : 20
+        // The kind at the end of a title is never cut.
+        const cut = i < 3 ? title - 3 : 12
+        if (columns >= 80 || i < 3) expect(line, `${columns} columns`).toContain(row("").title.slice(0, cut))
+      }
     }
-  }
+})
+
+test("a column on which all rows agree is not shown, and projects of one name are told apart", () => {
+  const [same] = draw(apart, 140)
+  expect(same).not.toMatch(/claude_code|a-project-with|1fdc/)
+  expect(draw(apart, 140, { numbered: false })[0]).toContain("1fdc0000")
+  const projects = ["/code/devenv/cli", "/code/workspace/cli"]
+  const told = draw(
+    apart.map((one, i) => ({ ...one, project: projects[i] })),
+    100,
+  )
+  expect(told[0]).toContain("devenv/cli")
+  expect(told[1]).toContain("workspace/cli")
+})
+
+test("dates are short on a terminal, and complete in a pipe", () => {
+  const rows = ["2026-11-14T09:00:00Z", "2026-02-04T12:00:00Z", "2025-01-04T12:00:00Z"].map((date) =>
+    row("1", { date }),
+  )
+  expect(draw(rows, 80).map((line) => line.slice(5, 15).trim().split("  ")[0])).toEqual(["2d", "Feb 4", "Jan 2025"])
+  expect(draw(rows, 120, { interactive: false }).join("\n")).toMatch(/2026-02-04 \d\d:00/)
 })
 
 test("in a pipe a row is one line with its title, even if ids are long", async () => {
@@ -68,9 +97,6 @@ test("in a pipe a row is one line with its title, even if ids are long", async (
 })
 
 test.each([80, 140])("a team's rows name the owner in %i columns, and the user's own do not", (columns) => {
-  const terminal = { columns, color: false, interactive: true }
-  const drawn = (rows: object[]) =>
-    printList(outputOf(rows), { terminal, numbered: true, home: "/home/dev" }).lines.join("\n")
-  expect(drawn([{ ...apart[0], id: `ann/${apart[0]!.id}` }])).toMatch(/\bann\b/)
-  expect(drawn(apart)).not.toMatch(/\bann\b/)
+  expect(draw([{ ...apart[0], id: `ann/${apart[0]!.id}` }], columns).join("\n")).toMatch(/\bann\b/)
+  expect(draw(apart, columns).join("\n")).not.toMatch(/\bann\b/)
 })

@@ -12,6 +12,15 @@ const errorBy = async (run: typeof dex, args: string[]) => {
 const error = (...args: string[]) => errorBy(dex, args)
 const errorAlone = (...args: string[]) => errorBy(dexAlone, args)
 
+test("quoted text that begins with a dash is text, and an option with a space in its value stays an option", async () => {
+  const home = tempDir()
+  smallHome(home)
+  await syncHome(home)
+  const { code, stderr } = await dex(home, ["fix", "--- FAIL: TestCommitted_FallsBack", "--limit", "2"])
+  expect([code, stderr]).toEqual([1, expect.stringContaining("No fix found")])
+  expect((await dex(home, ["search", "--from=7 days ago", "-x y"])).stderr).not.toContain("has no option")
+})
+
 describe("a mistyped command", () => {
   test("suggests the nearest command, with the other words as typed", async () => {
     expect(await error("serach", "foo")).toBe('dex: There is no command "serach". Did you mean `dex search foo`?')
@@ -32,9 +41,9 @@ describe("a mistyped command", () => {
 
   test("that resembles none is suggested as a search for all the words", async () => {
     expect(await error("webhooks", "retry twice")).toBe(
-      "dex: There is no command \"webhooks\". `dex help all` lists them. To search: dex search webhooks 'retry twice'",
+      "dex: There is no command \"webhooks\". `dex help all` lists all commands. To search: dex search webhooks 'retry twice'",
     )
-    expect(await error("-x")).toBe('dex: There is no command "-x". `dex help all` lists them.')
+    expect(await error("-x")).toBe('dex: There is no command "-x". `dex help all` lists all commands.')
   })
 })
 

@@ -26,7 +26,7 @@ test("dex doctor sources counts records of any type, whatever the type is called
   expect(shown.stdout + shown.stderr).not.toContain("native code")
 })
 
-test("counts and tables contain only their own names", () => {
+test("counts and tables treat names that JavaScript's objects inherit like any other", () => {
   const counts = createCounts()
   for (const name of INHERITED) counts.add(name)
   counts.add("__proto__", 4)
@@ -36,7 +36,7 @@ test("counts and tables contain only their own names", () => {
   for (const name of INHERITED) expect(byName({ a: 1 }, name)).toBeUndefined()
 })
 
-test("no such name is accepted as a field, an agent, a status or a command", () => {
+test("no inherited name is accepted as a field, an agent, a status or a command", () => {
   for (const name of INHERITED) {
     const input = JSON.parse(`{"query": "x", "${name}": 1}`)
     expect(readAs(object({ query: text(), ids: optional(listOf(text())) }), input)).toEqual({

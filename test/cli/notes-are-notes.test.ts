@@ -57,7 +57,7 @@ test("the digest lists a note under decisions, not under conversations", async (
 test("the picker shows conversations, and says that a note matches too", async () => {
   const own = createDex({ env: environment(home, {}), cwd, version: "0.0.0" })
   onTestFinished(() => own.close())
-  const typed = (text: string) => ({ text, filter: { here: false }, limit: 10 })
+  const typed = (text: string) => ({ text, filter: { scope: "all" as const }, limit: 10 })
   for (const text of ["", "tunnel"]) {
     const { rows } = await findQuickRows(own, typed(text), new Map())
     expect(rows.map(({ title }) => title)).toEqual(["Deploy waits"])

@@ -28,7 +28,7 @@ async function readEmpty(): Promise<string> {
   return empty
 }
 
-test("the absence of an answer is not called a quote", async () => {
+test("the lack of an answer is not called a quote", async () => {
   for (const name of ["ask", "chat"]) {
     const { code, stderr } = await dex(home, [name, "zebrafinch narwhal"])
     expect(code).toBe(1)
@@ -57,6 +57,6 @@ test("names the filter that excludes everything, and lists the projects if one d
     "No conversation matches --project web --to 2020-01-01.",
   )
   expect((await dex(home, ["decisions", "--file", "src/auth.ts"])).stderr).toContain(
-    "`dex decisions --file src/auth.ts --all` shows those of every project.",
+    "`dex decisions --file src/auth.ts --all` shows the decisions of every project.",
   )
 })

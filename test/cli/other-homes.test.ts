@@ -48,8 +48,9 @@ test("doctor names the agent and the record types that a newer version of it bri
   expect(checks.find(({ name }: { name: string }) => name === "pi")).toMatchObject({
     status: "note",
     message: expect.stringContaining(
-      "Pi wrote records of types that this dex does not know, as a newer version of it may: mind_map (3), something_new (1), mood (1).",
+      "Pi wrote records of types that this version of dex does not know, probably because the agent is newer: mind_map (3), something_new (1), mood (1).",
     ),
     mend: "npm install -g dexctx@latest",
+    unknown: { mind_map: 3, something_new: 1, mood: 1 },
   })
 })

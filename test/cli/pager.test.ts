@@ -22,7 +22,9 @@ const HOME = syncedOnce((at) =>
 const FIRST = "question 0 of many"
 const LAST = "question 99 of many"
 /** The text that less shows below a page while it waits for a key. */
-const PROMPT = /:(\x1b\[K)?$/
+const PROMPT = /q: leave/
+/** The prompt of a page without a title, as an option of less. */
+const PLAIN = "-Psline %lb?L of %L.  /\\: search  q\\: leave"
 /** Tests are skipped if `script` is not there to make a terminal. */
 const isWithout = (run: unknown): run is undefined => run === undefined
 
@@ -38,6 +40,7 @@ describe("dex show on a terminal", () => {
     expect(run.code).toBe(0)
     expect(run.screen).toContain(FIRST)
     expect(run.screen).not.toContain(LAST)
+    expect(run.screen).toMatch(/Question 75 of many ``` what was pasted {2}line \d+ {2}\/: search {2}q: leave/)
   })
 
   test("is printed without waiting for a key if it fits on the screen", async () => {
@@ -139,17 +142,23 @@ describe("the pager", () => {
   )
 
   test.each([
-    [{}, ["less", "-RFX"]],
-    [{ PAGER: "less" }, ["less", "-RFX"]],
-    [{ PAGER: "/usr/bin/less" }, ["/usr/bin/less", "-RFX"]],
+    [{}, ["less", "-RFX", PLAIN]],
+    [{ PAGER: "less" }, ["less", "-RFX", PLAIN]],
+    [{ PAGER: "/usr/bin/less" }, ["/usr/bin/less", "-RFX", PLAIN]],
     [{ PAGER: "less -S" }, ["less", "-R", "-S"]],
     [{ LESS: "-i" }, ["less", "-R"]],
     [{ PAGER: "more" }, ["more"]],
     [{ PAGER: "more", DEX_PAGER: "most -s" }, ["most", "-s"]],
     [{ PAGER: " " }, undefined],
     [{ TERM: "dumb" }, undefined],
-  ])("for %o is %o", (env, command) => {
+  ])("with %o the command is %o", (env, command) => {
     expect(pagerCommand(env, true)).toEqual(command)
+  })
+
+  test("the prompt has the title, whose signs mean nothing to less", () => {
+    expect(pagerCommand({}, true, "Why: 50 % of $x…?")?.at(-1)).toBe(
+      "-PsWhy\\: 50 \\% of x\\?  line %lb?L of %L.  /\\: search  q\\: leave",
+    )
   })
 
   test("sets UTF-8 for less only if nothing else sets a charset", () => {

@@ -5,7 +5,7 @@ import { claudeSession } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-test("any folder can be made private, also before the first conversation there", async () => {
+test("any folder can be made private, even before the first conversation there", async () => {
   const home = await synced()
   const acme = join(home, "clients", "acme")
   mkdirSync(acme, { recursive: true })

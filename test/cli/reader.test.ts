@@ -47,6 +47,8 @@ describe.runIf(isHere)("dex show on a terminal", () => {
       "",
       "▸ Bash git commit -m 'auth: one refresh at a time' · 2 lines  #9",
       "",
+      `Calls and thinking in full: dex show ${AUTH} --format full`,
+      "",
     ])
   })
 

@@ -259,7 +259,7 @@ describe("dex show and list in a budget", () => {
     expect(listed.conversations.find((row: { id: string }) => row.id === AUTH)).toMatchObject({ commits: 1 })
     expect(listed.conversations[0]).toMatchObject({ title: "Edits", files: 1 })
     const run = await dex(home, ["list"])
-    expect(run.stdout).toMatch(/Refresh token race .*11111111 .* 1c$/m)
+    expect(run.stdout).toMatch(/Refresh token race .*11111111 .* 1c {2}\d+ msg/m)
     expect(run.stderr).toMatch(/f files edited, c commits made/)
     const cut = await json(home, ["list", "--max-tokens", "200"])
     expect(cut.estimated_tokens).toBeLessThanOrEqual(200)

@@ -81,7 +81,7 @@ describe("a backup with a foreign schema is refused before any of its code runs"
     for (const command of ["restore", "import"]) {
       const { code, stderr } = await dex(home, [command, file])
       expect(code, stderr).toBe(2)
-      expect(stderr).toMatch(/is not a history of dex|was written by a newer dex|does not have the tables of a history/)
+      expect(stderr).toMatch(/is not a dex history|was written by a newer dex|does not have the tables of a history/)
       expect(stderr).not.toContain("should not happen")
     }
     expect(readdirSync(join(home, ".dex")).filter((name) => name.includes("restored"))).toEqual([])

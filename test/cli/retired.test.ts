@@ -44,6 +44,7 @@ const CALLS: Record<string, [old: string[], now: string[]]> = {
     ["feedback", "3f2a", "used"],
     ["suggest", "--feedback", "3f2a", "used"],
   ],
+  report: [["report"], ["suggest", "--report"]],
   mute: [
     ["mute", "--list"],
     ["suggest", "--mute", "--list"],
@@ -59,6 +60,7 @@ const CALLS: Record<string, [old: string[], now: string[]]> = {
     ["doctor", "stats", "--summary"],
   ],
   sources: [["sources"], ["doctor", "sources"]],
+  secrets: [["secrets"], ["doctor", "secrets"]],
   reindex: [["reindex"], ["doctor", "reindex"]],
   restore: [
     ["restore", "nothing.db"],
@@ -72,7 +74,7 @@ test("every old name has an example here", () => {
   expect(Object.keys(CALLS).sort()).toEqual(retired.map(({ name }) => name).sort())
 })
 
-test("a quick command has all its forms with it, and is in the list of all commands", () => {
+test("a quick command includes all its forms, and is in the list of all commands", () => {
   const quick = new Set(quickCommands.map(({ tool }) => tool.name))
   const missing = commands.filter(({ tool }) => quick.has(tool.cli.formOf?.command ?? "") && !quick.has(tool.name))
   expect(missing.map(({ tool }) => tool.name)).toEqual([])
@@ -83,20 +85,20 @@ test("help lists at most 40 commands", () => {
   expect(listedCommands(commands).length).toBeLessThanOrEqual(40)
 })
 
-test("without words a command is its form that lists, but its help is its own", async () => {
+test("a command without words runs the form that lists, but --help describes the command itself", async () => {
   expect(JSON.parse((await dex(home, ["subscribe", "--json"])).stdout)).toHaveProperty("subscriptions")
   expect((await dex(home, ["subscribe", "--help"])).stdout).toMatch(/^dex subscribe <pattern…>/)
   expect((await dex(home, ["fix", "--json"])).stdout).toContain('"failing"')
   expect((await dex(home, ["fix", "some error", "--json"])).stdout).toContain('"fixes"')
 })
 
-test("a word that chooses a form is taken from nothing else", async () => {
+test("the word that chooses a form has no effect elsewhere", async () => {
   expect(await dex(home, ["doctor", "sourdough"])).toMatchObject({ code: 2 })
   expect((await dex(home, ["search", "gc", "--json"])).stdout).toContain("results")
 })
 
 describe.each(Object.keys(CALLS))("dex %s", (name) => {
-  test("still works, and its form answers the same", async () => {
+  test("still works, and gives the same answer as its form", async () => {
     const [old, now] = CALLS[name]!
     const plain = ({ code, stdout, stderr }: Awaited<ReturnType<typeof dex>>) => ({
       code,

@@ -271,3 +271,13 @@ function* brokenPages(home: string): Generator<string> {
     yield `${table} ${what}`
   }
 }
+
+test("in a complete history, a row that lost its checksum is damaged, and is not given a new one", async () => {
+  const home = await synced()
+  const db = openSqlite(join(home, ".dex", "history.db"))
+  expect(db.prepare("update message set sum = null where number = 2").run().changes).toBeGreaterThan(0)
+  db.close()
+  await dex(home, ["sync"])
+  const { code, stdout } = await dex(home, ["doctor"])
+  expect([code, stdout]).toEqual([1, expect.stringMatching(/problem +history: .* is damaged/)])
+})

@@ -136,7 +136,7 @@ describe("a number", () => {
     const home = tempDir()
     threeRows(home)
     const run = await shellOnTerminal(home, [
-      "dex",
+      "dex --plain",
       "dex show 1 | cat",
       "dex search striped >/dev/null; dex show 3 | cat",
     ])
@@ -149,7 +149,7 @@ describe("a number", () => {
   })
 })
 
-test("what would be deleted is shown by title, agent, project, date and size", async () => {
+test("before deleting, shows the conversations with title, agent, project, date and size", async () => {
   const home = await threeSynced()
   const unconfirmed = await warmDex(home, ["forget", IDS[0]!])
   expect(unconfirmed.stdout).toBe(

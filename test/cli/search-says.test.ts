@@ -30,7 +30,7 @@ const home = syncedOnce((at) => {
 const search = async (...args: string[]) => dex(home, ["search", ...args])
 const flat = (text: string) => text.replace(/\s+/g, " ")
 
-test("the snippet shows the phrase, also in a tool call", async () => {
+test("the snippet shows the phrase, even in a tool call", async () => {
   const { stdout } = await search('"hidden commands"')
   expect(flat(stdout)).toContain("**hidden commands**")
 })

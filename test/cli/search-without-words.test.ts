@@ -38,7 +38,7 @@ test("a file alone lists the conversations that touched it, as dex list does", a
   })
 })
 
-test("so do a project, a source, a date and several of them; limit and offset hold", async () => {
+test("a project, an agent or a date alone lists its conversations too, and limit and offset apply", async () => {
   expect((await search(HOME, ["--project", "web"])).results).toMatchObject([
     { title: expect.stringMatching(/sidebar/) },
   ])
@@ -50,7 +50,7 @@ test("so do a project, a source, a date and several of them; limit and offset ho
   expect(second.results).toMatchObject([{ id: all.results[1].id }])
 })
 
-test("what says something of messages only needs words, and so does nothing at all", async () => {
+test("a search needs words if it has no filters, or has a filter that applies only to messages", async () => {
   for (const words of [[], ["--role", "user"], ["--file", "src/auth.ts", "--tool", "Bash"]])
     expect(await dex(HOME, ["search", ...words])).toMatchObject({
       code: 2,

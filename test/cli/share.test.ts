@@ -33,7 +33,7 @@ test("writes a conversation as one self-contained file, and says what was remove
   expect(page).not.toMatch(/<script|src=|<link|@import|url\(/)
 })
 
-test("as Markdown, and without tool calls", async () => {
+test("writes Markdown, and leaves out tool calls on request", async () => {
   const place = await home()
   const { stdout } = await warmDex(place, ["share", SESSION, "--format", "markdown", "--print"])
   expect(stdout).toMatch(

@@ -75,18 +75,19 @@ test("a person subscribes, gets a suggestion once by polling, says whether it he
     code: 0,
     stdout: "0f0f0f  dismissed\n  2  decision: Cannot find module 'zod'\n",
   })
-  const stats = await run(["stats", "--suggestions"])
-  expect(stats).toMatchObject({
+  const report = await run(["suggest", "--report"])
+  expect(report).toMatchObject({
     code: 0,
-    stdout: expect.stringMatching(/by kind\n {2}fix {10}█{10}·{10} {2}50 % of 2\n/),
+    stdout: expect.stringMatching(/by kind\n {2}fix {10}█{10}·{10} {2}50 % {2}1 of 2 used, 0 dismissed\n/),
   })
-  expect(stats.stdout).toMatch(/decision {5}·{20} {3}0 % of 1 {5}1 dismissed/)
-  for (const line of stats.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80)
-  const { suggestions: totals } = await json(["stats", "--suggestions"])
+  expect(report.stdout).toMatch(/decision {5}·{20} {3}0 % {2}0 of 1 used, 1 dismissed/)
+  expect(await run(["doctor", "stats", "--suggestions"])).toMatchObject({ code: 2 })
+  for (const line of report.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80)
+  const totals = await json(["suggest", "--report"])
   expect(totals).toMatchObject({
     suggestions: 2,
     would: 1,
-    items: 3,
+    offered: 3,
     used: 1,
     used_rate: 0.333,
     dismissed_rate: 0.333,
@@ -98,7 +99,7 @@ test("a person subscribes, gets a suggestion once by polling, says whether it he
     code: 0,
     stdout: expect.stringContaining("learned weights are reset"),
   })
-  expect((await json(["stats", "--suggestions"])).suggestions.weights).toEqual({})
+  expect((await json(["suggest", "--report"])).weights).toEqual({})
 
   expect(await run(["unsubscribe", id.slice(0, 6)])).toMatchObject({ code: 0 })
   expect(await run(["unsubscribe", id])).toMatchObject({ code: 2, stderr: expect.stringContaining("No subscription") })
@@ -125,10 +126,10 @@ test("errors say what to type", async () => {
     [["subscribe", "src/**", "--min-relevance", "2"], /at most 1/],
     [["feedback"], /dex suggest --feedback <id> used\|dismissed/],
     [["feedback", "abc", "loved"], /must be one of: used, dismissed/],
-    [["feedback", "abc", "used"], /No single suggestion/],
+    [["feedback", "abc", "used"], /matches no suggestion, or several/],
     [["feedback", "abc", "--reset"], /omit the id/],
     [["suggestions", "--take", "--status", "used"], /omit --status/],
-    [["suggestions", "--subscription", "x"], /No single subscription/],
+    [["suggestions", "--subscription", "x"], /matches no subscription, or several/],
     [["config", "set", "deliver.allow_hosts", "http://x/"], /names of hosts/],
   ]
   for (const [args, error] of cases) {
@@ -161,7 +162,7 @@ test("learnt weights have three decimals, and zero ones are omitted", async () =
   suggestions.save(suggestionOf("aaaa", { items: [itemOf({ features: { likeness: 1e-60, age: 0, near: 0.123456 } })] }))
   suggestions.setStatus("aaaa", "used", 1, learnFromVerdict)
   expect(suggestions.weights()).toHaveProperty(["fix.age"])
-  expect((await json(["stats", "--suggestions"])).suggestions.weights).toEqual({ "kind:fix": 0.04, "fix.near": 0.005 })
+  expect((await json(["suggest", "--report"])).weights).toEqual({ "kind:fix": 0.04, "fix.near": 0.005 })
 })
 
 test("a webhook's secret is shown once and hidden from others, and due messages can be sent by hand", async () => {
@@ -239,11 +240,22 @@ test("suggestions about a forgotten conversation are deleted", async () => {
 test("an agent can subscribe and give feedback over MCP, but cannot set up a webhook or undo anything", async () => {
   const home = tempDir()
   const client = await connect(home)
-  const made = await client.call("context_subscribe", { patterns: ["file:src/**"] })
-  expect(made.structuredContent).toMatchObject({ deliver: "poll", patterns: ["file:src/**"] })
+  const made = await client.call("context_subscribe", {
+    patterns: ["file:src/**"],
+    min_relevance: 0.8,
+    cooldown_ms: 600_000,
+  })
+  expect(made.structuredContent).toMatchObject({
+    deliver: "poll",
+    patterns: ["file:src/**"],
+    min_relevance: 0.8,
+    cooldown_ms: 600_000,
+  })
   for (const input of [
     { patterns: ["x"], url: "https://example.com/x" },
     { patterns: ["x"], deliver: "webhook" },
+    { patterns: ["x"], min_relevance: 2 },
+    { patterns: ["x"], cooldown_ms: -1 },
   ])
     expect(await client.call("context_subscribe", input)).toMatchObject({ isError: true })
   kept(home).save(suggestionOf("aaaa"))

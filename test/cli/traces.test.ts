@@ -34,7 +34,7 @@ function bytesOf(home: string, below = ""): string {
     .join("\n")
 }
 
-describe("what is traced", () => {
+describe("tracing", () => {
   test("a search: its query, its place, its inputs, and every row with the parts of its score", async () => {
     const home = await synced()
     const found = await json(home, ["search", "refresh token", "--project", "api", "-l", "3"])
@@ -165,7 +165,7 @@ describe("what is traced", () => {
   })
 })
 
-describe("dex trace and dex trace", () => {
+describe("dex trace and dex trace --list", () => {
   test("list the last ones, newest last, and explain one as a sum", async () => {
     const home = await synced()
     for (const word of ["token", "theme", "mutex"]) await dex(home, ["search", word])
@@ -354,7 +354,7 @@ describe("dex trace and dex trace", () => {
     await dex(home, ["private", project])
     const listed = await dex(home, ["traces"])
     expect(listed.stdout).not.toContain("secretly")
-    expect(listed.stderr).toMatch(/1 of the latest were made in private projects/)
+    expect(listed.stderr).toMatch(/1 of the latest traces were made in private projects/)
     expect(await inside(["traces"])).toContain("invoice secretly")
     const outside = await json(home, ["trace"])
     expect(outside.trace).toMatchObject({ query: "invoice", ranking: [{ summary: "(private)" }] })

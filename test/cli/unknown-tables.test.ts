@@ -5,7 +5,7 @@ import { expect, test } from "vitest"
 import { homeOf } from "../agents/contract.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-type Check = { name: string; status: string; message: string; mend?: string }
+type Check = { name: string; status: string; message: string; mend?: string; unknown_tables?: unknown }
 
 const checkOf = async (home: string, source: string): Promise<Check> =>
   JSON.parse((await dex(home, ["doctor", "--json"])).stdout).checks.find(({ name }: Check) => name === source)
@@ -22,6 +22,7 @@ test.each([
   ["goose", "1.35-tools-compaction-subagent", "sessions.db"],
   ["hermes", "database", "state.db"],
   ["zed", "0.3.0-tools-subagent", "threads.db"],
+  ["openclaw", "2026.9.6-database", "openclaw-agent.sqlite"],
   ["kiro", "cli-database", "data.sqlite3"],
   ["cursor", "3.12-editor", join("globalStorage", "state.vscdb")],
 ])(
@@ -49,6 +50,8 @@ test.each([
     const { sources } = JSON.parse((await dex(home, ["sources", "--json"])).stdout)
     const found = sources.find((one: { source: string }) => one.source === source)
     expect(found.unknown_tables).toEqual([{ path, tables: { session_v3: 2, 'odd "name': 1 } }])
+    expect(after.unknown_tables).toEqual(found.unknown_tables)
+    expect(before.unknown_tables).toBeUndefined()
     expect((await dex(home, ["sources"])).stdout).toMatch(/that dex does not read, rows: 2 × session_v3/)
   },
 )

@@ -2,9 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
-import { printUsage } from "../../src/cli/print/usage.ts"
+import { bar, printUsage, sparkline } from "../../src/cli/print/usage.ts"
 import { KNOWLEDGE_FILE, SPENDING_FILE } from "../../src/core/formats.ts"
-import { bar, sparkline } from "../../src/render/bars.ts"
 import { widthOf } from "../../src/render/terminal.ts"
 import { run as askUsage } from "../../src/tools/usage/run.ts"
 import { dollars, shortCount, usageLine } from "../../src/usage/line.ts"
@@ -129,6 +128,19 @@ describe("dex usage", () => {
     ])
   })
 
+  test("limits groups with a name in brackets like others, and shows what has no group beyond the limit", async () => {
+    const home = tempDir()
+    session(home, 2, [
+      { input_tokens: 30, commit: "aaaaaaa" },
+      { input_tokens: 5, model: "(own model)" },
+    ])
+    const keys = async (...args: string[]) => (await usage(home, args)).rows.map(({ key }: { key: string }) => key)
+    await warmDex(home, ["sync"])
+    expect(await keys("model", "--limit", "1")).toEqual([OPUS])
+    expect(await keys("model")).toEqual([OPUS, "(own model)"])
+    expect(await keys("commit", "--limit", "1")).toEqual(["aaaaaaa", "(not committed)"])
+  })
+
   test("prices each kind of use separately, names the source of prices, and never counts an unknown price as zero", async () => {
     const home = await shop()
     const { total, models, notes } = await usage(home)
@@ -183,7 +195,7 @@ describe("dex usage", () => {
     expect(JSON.parse(inside.stdout).plan).toBe("Max 20x")
   })
 
-  test("its group is a word or a flag, and an unknown one is an error that names the others", async () => {
+  test("accepts the group as a word or as a flag, and names the groups if it does not exist", async () => {
     const home = await shop()
     expect(await usage(home, ["--by", "month"])).toEqual(await usage(home, ["month"]))
     const { code, stderr } = await warmDex(home, ["usage", "year"])

@@ -14,7 +14,7 @@ const counting = defineTool({
   run: async () => ({ total: 1 }),
 })
 
-test("a view whose tool answers something else does not compile", async () => {
+test("a view does not compile if its tool returns something else", async () => {
   const fits = command(counting, { view: async () => (output) => ({ lines: [String(output.total)] }) })
   // @ts-expect-error: there is no such field
   command(counting, { view: async () => (output: { count: number }) => ({ lines: [String(output.count)] }) })

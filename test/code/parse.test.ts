@@ -33,7 +33,7 @@ const uses = (facts: FileFacts) =>
   )
 
 describe("TypeScript", () => {
-  test("definitions with their container, export, first sentence and deprecation", async () => {
+  test("finds definitions with their container, export, first sentence and deprecation", async () => {
     const facts = await read(
       "typescript",
       `/**
@@ -94,7 +94,7 @@ const next = 2
     expect(facts.definitions.find(({ name }) => name === "Door")).toMatchObject({ line: 9, end_line: 15 })
   })
 
-  test("imports, re-exports and require", async () => {
+  test("finds imports, re-exports and require", async () => {
     const facts = await read(
       "typescript",
       `import fs, { readFileSync as load, type Stats } from "node:fs"
@@ -127,7 +127,7 @@ const notOne = load("./file")
     expect(uses(facts)).toEqual(["10 call load in notOne"])
   })
 
-  test("calls and references, each once for every definition that contains them", async () => {
+  test("finds each call and reference once for every definition that contains it", async () => {
     const facts = await read(
       "typescript",
       `import { save, type Row, Table } from "./store.ts"
@@ -160,7 +160,7 @@ class Sheet extends Table {
     ])
   })
 
-  test("a component is called where it is rendered, an HTML tag is not", async () => {
+  test("counts rendering a component as a call, but not an HTML tag", async () => {
     const facts = await read("tsx", `const App = () => <Panel a={1}><div/></Panel>\nfunction Panel() { return null }\n`)
     expect(uses(facts)).toEqual(["1 call Panel in App"])
   })
@@ -185,7 +185,7 @@ a.b.c = () => {}
   ])
 })
 
-test("Python: docstrings, decorators, deprecation in its three forms, and only the file's own variables", async () => {
+test("Python: finds docstrings, decorators, three forms of deprecation, and only the file's own variables", async () => {
   const facts = await read(
     "python",
     `"""About this file."""
@@ -247,7 +247,7 @@ async def _co(): await f(LIMIT)
   )
 })
 
-test("Go: receivers, groups, several names in one line, and Deprecated paragraphs", async () => {
+test("Go: finds receivers, groups, several names on one line, and Deprecated paragraphs", async () => {
   const facts = await read(
     "go",
     `package main
@@ -301,7 +301,7 @@ func helper() {}
   ])
 })
 
-test("Rust", async () => {
+test("Rust: finds definitions with their attributes, and imports", async () => {
   const facts = await read(
     "rust",
     `use std::io::Read;
@@ -332,7 +332,7 @@ mod inner { pub fn deep() {} }
   expect(imports(facts)).toEqual(["1 * as * from std::io::Read"])
 })
 
-test("Java and C#: annotations and attributes", async () => {
+test("Java and C#: finds definitions with their annotations and attributes", async () => {
   const java = await read(
     "java",
     `import java.util.List;
@@ -373,7 +373,7 @@ public class Cat { public int Age { get; set; } void Meow() {} }
   ])
 })
 
-test("C++", async () => {
+test("C++: finds definitions and includes", async () => {
   const facts = await read(
     "cpp",
     `#include <vector>
@@ -402,7 +402,7 @@ static int hidden() { return 1; }
   expect(imports(facts)).toEqual(["1 * as * from <vector>, on", "2 * as * from ./box.h, on"])
 })
 
-test("PHP, Ruby, shell and PowerShell", async () => {
+test("PHP, Ruby, shell and PowerShell: finds definitions and imports", async () => {
   const php = await read(
     "php",
     "<?php\nuse Foo\\Bar;\n/** A user. */\nclass User { private function x() {} }\nconst A = 1;\n",

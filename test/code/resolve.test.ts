@@ -13,8 +13,8 @@ function project(paths: string[], goModule?: { folder: string; module: string })
 const target = (importer: string, language: LanguageId, module: string, here: ProjectPaths, name = "*") =>
   importTarget(importer, language, { module, name }, here)
 
-describe("which file an import names", () => {
-  test("scripts: with and without ending, compiled names, index files, the bundlers' alias", () => {
+describe("the file that an import names", () => {
+  test("scripts: is found with or without its extension, by its compiled name, as an index file, or by the bundlers' alias", () => {
     const here = project(["src/a.ts", "src/view.tsx", "src/lib/index.ts", "src/old.js", "src/types.d.ts", "top.mjs"])
     const from = (module: string) => target("src/main.ts", "typescript", module, here)
     expect(from("./a.ts")).toBe("src/a.ts")
@@ -31,7 +31,7 @@ describe("which file an import names", () => {
     expect(from("../../outside")).toBeUndefined()
   })
 
-  test("Python: relative, from the root of its packages, a module named like a member", () => {
+  test("Python: is found by a relative import, from the root of its packages, or as a module named like a member", () => {
     const here = project([
       ...["app/__init__.py", "app/core/__init__.py", "app/core/db.py", "app/main.py"],
       ...["tools/run.py", "tools/helper.py", "src/lib/__init__.py", "json.py"],
@@ -49,7 +49,7 @@ describe("which file an import names", () => {
     expect(from("app/main.py", "....far")).toBeUndefined()
   })
 
-  test("Go: packages of the module, by their folder", () => {
+  test("Go: is found in the folder of the module's package", () => {
     const here = project(["server/store/row.go", "server/main.go"], { folder: "server", module: "example.com/app" })
     expect(target("server/main.go", "go", "example.com/app/store", here)).toBe("server/store/")
     expect(target("server/main.go", "go", "example.com/app", here)).toBe("server/")
@@ -57,7 +57,7 @@ describe("which file an import names", () => {
     expect(target("server/main.go", "go", "fmt", here)).toBeUndefined()
   })
 
-  test("C and Ruby: files next to the importing one", () => {
+  test("C and Ruby: is found next to the importing file", () => {
     const here = project(["src/box.h", "include/n/lid.h", "lib/x.rb"])
     expect(target("src/box.c", "cpp", "./box.h", here)).toBe("src/box.h")
     expect(target("src/box.c", "cpp", "./n/lid.h", here)).toBe("include/n/lid.h")
@@ -78,7 +78,7 @@ describe("how a use is resolved", () => {
     }
   }
 
-  test("through imports under their own name, in the file, in the class, or not", async () => {
+  test("by an import under its own name, in the file, in the class, or not at all", async () => {
     const text = `import main, { read as load, Box } from "./io.ts"
 import * as names from "./names.ts"
 class Door {

@@ -88,7 +88,7 @@ describe("a project's own file", () => {
     const load = join(import.meta.dirname, "../../src/config/load.ts")
     const args = ["--input-type=module", "-e", program, load, dir]
     const run = spawnSync(process.execPath, args, { timeout: 100_000, encoding: "utf8" })
-    expect(run.stdout).toMatch(/\.dex\.json: It is not a regular file/)
+    expect(run.stdout).toMatch(/\.dex\.json: This file is not a regular file/)
   })
 
   test("may turn things off", () => {
@@ -101,7 +101,7 @@ describe("a project's own file", () => {
     expect(problems).toEqual([])
   })
 
-  test("may not turn anything on, nor point anything anywhere", () => {
+  test("may not turn anything on, or make dex contact a server", () => {
     const wanted: Record<string, unknown> = {
       "embed.provider": "openai",
       "embed.url": "https://evil.example/v1",

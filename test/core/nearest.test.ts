@@ -6,7 +6,7 @@ test("an extra, missing or wrong letter, or two swapped letters, are one edit ea
     expect([typed, nearestNames(typed, ["list", "search", "show"])]).toEqual([typed, ["search"]])
 })
 
-test("two edits are near, three are not", () => {
+test("two edits are near, but three are not", () => {
   expect(nearestNames("dcesiosn", ["decisions"])).toEqual([])
   expect(nearestNames("decsions", ["decisions"])).toEqual(["decisions"])
   expect(nearestNames("dceisison", ["decisions"])).toEqual([])
@@ -27,7 +27,7 @@ test("the nearest come first, then in their own order, up to the limit", () => {
   expect(nearestNames("traces", names, 9)).toEqual(["traces", "trace", "tracks", "graces"])
 })
 
-test("letters of any script are one letter", () => {
+test("a letter of any script counts as one letter", () => {
   expect(nearestNames("größse", ["größe"])).toEqual(["größe"])
   expect(nearestNames("a🦊🐻c", ["a🐻🦊c"])).toEqual(["a🐻🦊c"])
 })

@@ -9,7 +9,7 @@ test.each([
   "Two sessions tried to use the same branch; the second one lost.",
   "令牌在两个请求中被同时刷新",
   "Der Schlüssel wird geprüft, bevor er benutzt wird.",
-])("people write: %s", (line) => {
+])("keeps what people write: %s", (line) => {
   expect(proseOf(line)).toBe(line)
 })
 
@@ -33,7 +33,7 @@ test.each([
   "max-same-issues: 0",
   "written\\nby a program\\tin one line",
   "|---|---|",
-])("machines write: %s", (line) => {
+])("removes what machines write: %s", (line) => {
   expect(proseOf(line)).toBe("")
 })
 

@@ -92,7 +92,7 @@ describe.skipIf(process.platform === "win32")("anything that is not a regular fi
     expect(() => readText(join(dir, "loop"), 100)).toThrow("ELOOP")
   })
 
-  test("and a missing file gives the system's own error", () => {
+  test("a missing file gives the system's own error", () => {
     expect(() => readText(join(tempDir(), "none"), 100)).toThrow("ENOENT")
   })
 

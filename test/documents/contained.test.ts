@@ -53,7 +53,7 @@ function read(file: string, nameOf?: () => undefined): { text: string; accepted:
 test.skipIf(process.platform === "win32").each([
   ["names open files", undefined],
   ["does not name open files", unnamed],
-] as const)("where the system %s, a file behind an exchanged folder is refused", async (_, nameOf) => {
+] as const)("if the system %s, a file behind an exchanged folder is refused", async (_, nameOf) => {
   const file = await swapping()
   const seen = { secret: 0, accepted: 0 }
   for (let i = 0; i < TRIES || (seen.secret === 0 && i < 20 * TRIES); i++) {

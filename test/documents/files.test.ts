@@ -62,7 +62,7 @@ describe("listing", () => {
     await expect(readDocument(join(dir, "one.md"), "two.md")).rejects.toThrow("the single file one.md")
   })
 
-  test("up to the limit, and the rest is reported", async () => {
+  test("stops at the limit, and reports that the rest was not listed", async () => {
     const { files, skipped } = await listDocuments(tree({ "a.md": "", "b.md": "", "c.md": "" }), { limit: 2 })
     expect(files.map(({ path }) => path)).toEqual(["a.md", "b.md"])
     expect(skipped).toEqual([{ path: "", reason: "more than 2 documents: the rest was not listed" }])

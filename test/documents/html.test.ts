@@ -68,7 +68,7 @@ test("the main content of a page is cut at its headings, with readable text and 
   ])
 })
 
-test("without main, the articles; without those, the page except what surrounds the content", async () => {
+test("without a main element the articles are read; without those, the page except what surrounds the content", async () => {
   const texts = async (body: string) => (await page(body)).sections.map(({ text }) => text)
   expect(await texts("<p>out</p><div role=main><p>in</p></div>")).toEqual(["in"])
   expect(await texts("<p>out</p><article>one</article><article><p>two</article>")).toEqual(["one\n\ntwo"])

@@ -36,7 +36,7 @@ function repository(dir: string, name: string): { folder: string; commit: () => 
 }
 
 describe("folders, files and packages", () => {
-  test("a folder, a file, and a link to either", async () => {
+  test("a folder, a file, and a link to either are accepted", async () => {
     const dir = tempDir()
     mkdirSync(join(dir, "My docs"))
     writeFileSync(join(dir, "My docs", "guide.md"), "x")

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest"
-import { embedQuery } from "../../src/embed/embed-query.ts"
 import type { Embedder, EmbedSettings } from "../../src/embed/embedder.ts"
-import { openEmbedder } from "../../src/embed/open-embedder.ts"
+import { embedQuery, openEmbedder } from "../../src/embed/open-embedder.ts"
 import { closedUrl, type EmbeddingServer, embeddingServer } from "../support/embedding-server.ts"
 
 type Provider = "openai" | "ollama"
@@ -89,7 +88,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     server.next.push(failure, failure, failure)
     await expect(embedder.embed(["hello"], asDocuments)).rejects.toMatchObject({
       code: "embed_failed",
-      message: expect.stringMatching(/failed \(503: loading the model\), also after a retry/),
+      message: expect.stringMatching(/failed \(503: loading the model\), even after a retry/),
     })
     expect(server.requests).toHaveLength(2)
   })
@@ -249,7 +248,7 @@ describe("the input of a model", () => {
     expect(await sent(model, ["why"], "document")).toEqual([document])
   })
 
-  test("no more than the model reads, never half a character, and never an empty text", async () => {
+  test("contains no more than the model reads, never half a character, and is never empty", async () => {
     const [ascii, chinese, emoji, empty, torn] = await sent(
       "bge-small-en-v1.5",
       ["x".repeat(9999), "更".repeat(9999), "😀".repeat(9999), "  ", "a\ud800b"],

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest"
-import { embedQuery } from "../../src/embed/embed-query.ts"
-import { openEmbedder } from "../../src/embed/open-embedder.ts"
+import { embedQuery, openEmbedder } from "../../src/embed/open-embedder.ts"
 import { embeddingServer } from "../support/embedding-server.ts"
 
 test.each(["openai", "ollama"] as const)(

@@ -2,10 +2,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { dirname, join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { askHelper, type Helper, helperState } from "../../src/embed/ask-helper.ts"
-import { embedQuery } from "../../src/embed/embed-query.ts"
 import type { EmbedRole } from "../../src/embed/embedder.ts"
-import { helperPlace, localFolder, localPackage } from "../../src/embed/local-package.ts"
-import { matchingStoredId, openEmbedder } from "../../src/embed/open-embedder.ts"
+import { helperPaths, localFolder, localPackage } from "../../src/embed/local-package.ts"
+import { embedQuery, matchingStoredId, openEmbedder } from "../../src/embed/open-embedder.ts"
 import { loadsOf, writeLocalModel } from "../support/local-model.ts"
 import { isAlive } from "../support/processes.ts"
 import { tempDir } from "../support/temp.ts"
@@ -77,7 +76,7 @@ test("a killed process leaves a dead socket, and the next one replaces it", asyn
   const [pid] = loadsOf(dexDir)
   process.kill(pid!, "SIGKILL")
   await expect.poll(() => isAlive(pid!)).toBe(false)
-  expect(existsSync(helperPlace(dexDir, helper.local, "document").socket)).toBe(!onWindows)
+  expect(existsSync(helperPaths(dexDir, helper.local, "document").socket)).toBe(!onWindows)
   expect(await askHelper(helper, ["the same text"])).toEqual([before])
   expect(loadsOf(dexDir)).toHaveLength(2)
 })
@@ -91,7 +90,7 @@ test("ends after a while without requests, and removes its socket", async () => 
   await askHelper(helper, ["one"])
   unset() // only that process needed it
   await expect.poll(() => isAlive(loadsOf(dexDir)[0]!)).toBe(false)
-  expect(existsSync(helperPlace(dexDir, helper.local, "document").socket)).toBe(false)
+  expect(existsSync(helperPaths(dexDir, helper.local, "document").socket)).toBe(false)
 })
 
 test("after an upgrade the old model answers nobody, and its process ends", async () => {
@@ -126,7 +125,7 @@ test.skipIf(onWindows)("nobody else can use it: its socket belongs to the user",
   const dexDir = installed()
   const helper = helperOf(dexDir, "document")
   await askHelper(helper, ["one"])
-  const { socket } = helperPlace(dexDir, helper.local, "document")
+  const { socket } = helperPaths(dexDir, helper.local, "document")
   expect(statSync(socket).mode & 0o077).toBe(0)
 })
 
@@ -134,7 +133,7 @@ test.skipIf(onWindows)("works in a home whose path is too long for a socket", as
   const dexDir = installed({}, join(tempDir(), "long".repeat(30)))
   const helper = helperOf(dexDir, "document")
   expect(await askHelper(helper, ["one"])).toHaveLength(1)
-  const { socket } = helperPlace(dexDir, helper.local, "document")
+  const { socket } = helperPaths(dexDir, helper.local, "document")
   expect(socket.startsWith(dexDir)).toBe(false)
   expect(statSync(dirname(socket)).mode & 0o077).toBe(0)
 })

@@ -18,7 +18,7 @@ function write(repository: Repository, files: Record<string, string>, message: s
 const LINES = Array.from({ length: 12 }, (_, i) => `line ${i}\n`).join("")
 
 describe("the changes of commits", () => {
-  test("added lines with their numbers, removed ones, renames, and the complete message; nothing is changed", async () => {
+  test("include added lines with their numbers, removed lines, renames and the complete message; the repository is unchanged", async () => {
     const repository = makeRepository(join(tempDir(), "repo"))
     const first = write(repository, { "src/a.ts": LINES }, "first: the start\n\nWhy.\n\nCo-Authored-By: A <a@b.c>")
     repository.git("mv", "src/a.ts", "src/b.ts")

@@ -26,7 +26,7 @@ function write(repository: Repository, files: Record<string, string>, message: s
 const LINES = Array.from({ length: 20 }, (_, i) => `line ${i}\n`).join("")
 
 describe("a project's commits", () => {
-  test("newest first, with their files and renames, without merges; nothing in the folder changes", async () => {
+  test("are listed newest first, with their files and renames, without merges; nothing in the folder changes", async () => {
     const repository = makeRepository(join(tempDir(), "repo"))
     const first = write(repository, { "a.ts": LINES, "b.ts": "b" }, "first: the start\n\nWhy it was begun.\n\nRefs: 1")
     repository.git("mv", "a.ts", "c.ts")
@@ -107,7 +107,7 @@ describe("a project's commits", () => {
     expect(gone.commits).toHaveLength(2)
   })
 
-  test("what is left out is reported: too many, too old, too large, and a shallow copy's oldest", async () => {
+  test("commits that are left out are reported: too many, too old, too large, and a shallow copy's oldest", async () => {
     const repository = makeRepository(join(tempDir(), "repo"))
     const start = now - 30 * 86_400_000
     const stream = Array.from({ length: 30 }, (_, i) =>
@@ -123,7 +123,7 @@ describe("a project's commits", () => {
     expect(young.left_out.join()).toMatch(/Commits older than a year are not read/)
     const small = await readCommits(repository.folder, { now, limits: { bytes: 1_000 } })
     expect(small.commits.length).toBeLessThan(30)
-    expect(small.left_out.join()).toMatch(/stopped after 0 MB: only the newest \d+ are known/)
+    expect(small.left_out.join()).toMatch(/stopped reading commits after 0 MB, so it knows only the newest \d+/)
     // A gap makes the stored commits useless.
     const known = repository.git("rev-parse", "HEAD~20")
     const cut = await readCommits(repository.folder, { now, known, limits: { commits: 5 } })
@@ -134,7 +134,7 @@ describe("a project's commits", () => {
     expect(shallow.commits.map(({ file_count }) => file_count)).toEqual([1, 1, 0])
   })
 
-  test("no repository, none above it, and an empty one", async () => {
+  test("are none outside the root of a repository and in an empty one, and a damaged repository is reported", async () => {
     const outer = makeRepository(tempDir())
     write(outer, { "inner/x": "1" }, "outer")
     const nothing = { commits: [], replaces: true, left_out: [] }
@@ -223,7 +223,7 @@ describe("a malicious repository", () => {
     expect(existsSync(sprung), `git ended with ${plain.status ?? plain.signal}: ${plain.stderr}`).toBe(true)
   })
 
-  test("nor when the changes of its commits or the lines of a file are read", async () => {
+  test("cannot run anything when the changes of its commits or the lines of a file are read", async () => {
     const { repository, sprung } = baited((bait) => `ext::${bait}`)
     const [two, one] = ["HEAD~1", "HEAD~2"].map((name) => repository.git("rev-parse", name))
     const { commits } = await readCommitDiffs(repository.folder, [two!, one!])
@@ -245,7 +245,7 @@ describe("a malicious repository", () => {
     }
   })
 
-  test("nor when its files are listed, or it is asked which of them it ignores", async () => {
+  test("cannot run anything when its files are listed or git is asked which of them it ignores", async () => {
     const { repository, sprung } = baited((bait) => `ext::${bait}`)
     expect(await listGitFiles(repository.folder)).toEqual([".gitattributes", "b.bait", "c.bait"])
     await skippedFolders(repository.folder)
@@ -255,7 +255,7 @@ describe("a malicious repository", () => {
     expect(existsSync(sprung), "the bait works").toBe(true)
   })
 
-  test("cannot make git fetch what it lacks with a program of its own", async () => {
+  test("cannot make git fetch a missing object with a program that the repository names", async () => {
     for (const remote of [
       (bait: string) => `ext::${bait} %S`,
       () => "/",
@@ -283,7 +283,7 @@ describe("a malicious repository", () => {
     }
   })
 
-  test("in a folder that only looks like a repository nothing is read", async () => {
+  test("is not read if it only looks like a repository", async () => {
     const { repository, sprung } = baited((bait) => bait)
     const dir = join(tempDir(), "project")
     mkdirSync(dir)

@@ -95,7 +95,7 @@ describe("an agent as a model", () => {
   test("reports calls that cannot be run: a tool that does not exist, an input that is not an object", async () => {
     const reply = async (result: string) =>
       (await modelOf(printScript(claudeAnswer(result)))).reply({ ...ask("x"), tools: [SEARCH] })
-    expect((await reply('{"tool": "bash", "input": {}}')).calls[0]?.invalid?.reason).toMatch(/no tool of that name/)
+    expect((await reply('{"tool": "bash", "input": {}}')).calls[0]?.invalid?.reason).toMatch(/no tool with that name/)
     expect((await reply('{"tool": "search", "input": "x"}')).calls[0]?.invalid?.reason).toMatch(/JSON object/)
     expect(await reply('Use {"tool": "search"} as in [1].')).toMatchObject({ calls: [], finish: "stop" })
   })

@@ -62,7 +62,7 @@ test("after a week it says how often it would have spoken and with what, asks, a
 })
 
 test("in the first week, and if nobody can be asked, it asks nothing", async () => {
-  expect((await dex(listening(6), [])).stdout).not.toContain("would have spoken")
+  expect((await dex(listening(6), [])).stdout).not.toContain("would have made")
   const home = listening(8)
   const { code, stdout } = await dex(home, [])
   expect(code).toBe(0)

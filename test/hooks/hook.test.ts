@@ -113,10 +113,18 @@ test("after the first hook, the next sync learns from conversations", async () =
   await heard(own, "later")
 })
 
-test("until the user lets it speak it only records what it would have said, and that once too", async () => {
-  for (let i = 0; i < 2; i++) expect(await hook(home, failed("logged"), PATIENT)).toEqual(SILENT)
+test("in the mode log, it only records, once, what it would have shown", async () => {
+  const log = { ...PATIENT, DEX_PROACTIVE_MODE: "log" }
+  for (let i = 0; i < 2; i++) expect(await hook(home, failed("logged"), log)).toEqual(SILENT)
   const noted = kept(home).filter(({ moment }) => moment.session === "logged")
   expect(noted).toMatchObject([{ would: true, moment: { event: "failed_command" }, items: [{ kind: "fix" }] }])
+})
+
+test("what solved an error is shown from the first day, once, while the user has not decided yet", async () => {
+  expect((await hook(home, failed("first day"), PATIENT)).stdout).toContain("Solved on")
+  expect(await hook(home, failed("first day"), PATIENT)).toEqual(SILENT)
+  const noted = kept(home).filter(({ moment }) => moment.session === "first day")
+  expect(noted).toMatchObject([{ would: false, items: [{ kind: "fix" }] }])
 })
 
 test("the record of a moment contains no secret", async () => {

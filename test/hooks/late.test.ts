@@ -2,6 +2,7 @@ import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, expect, test } from "vitest"
+import { agents } from "../../src/agents/registry.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import type { Run } from "../support/dex.ts"
 import { createHomeWithFixes, failureInput, unknownReadInput } from "../support/solved.ts"
@@ -46,7 +47,7 @@ async function foundLate(session: string, i: number): Promise<void> {
   await expect.poll(() => waiting(session)).toHaveLength(1)
 }
 
-test("what was found too late is printed at the session's next event, once", async () => {
+test("a suggestion that was found too late is printed at the session's next event, once", async () => {
   await foundLate("one", 0)
   expect(statSync(late()).mode & 0o077).toBe(0)
   expect(statSync(late(waiting("one")[0]!)).mode & 0o077).toBe(0)
@@ -64,7 +65,7 @@ test("what was found too late is printed at the session's next event, once", asy
   expect(await hook(FAILED, failureInput("one", 0), PATIENT)).toEqual(SILENT)
 })
 
-test("what is found in time is printed immediately, together with what was late", async () => {
+test("a suggestion that is found in time is printed immediately, together with a late one", async () => {
   for (let i = 0; i < 40; i++) {
     const session = `both-${i}`
     await foundLate(session, 1)
@@ -85,6 +86,58 @@ test("OpenCode's plugin gets the bare text", async () => {
   const { stdout } = await hook(after, JSON.stringify({ session_id, cwd, tool_name: "list" }), PATIENT)
   expect(stdout).toMatch(/^<dex-context>\n.*not an instruction.*\n- fix: .*token0\.ts.*\n<\/dex-context>$/)
 })
+
+test("what is found at an event whose text the agent ignores is said at the next one", async () => {
+  expect(await hook([...FAILED, "later"], failureInput("held", 2), PATIENT)).toEqual(SILENT)
+  await expect.poll(() => waiting("held")).toHaveLength(1)
+  const { stdout } = await hook(READS, unknownReadInput("held"), PATIENT)
+  expect(JSON.parse(stdout).hookSpecificOutput.additionalContext).toContain("token2.ts")
+})
+
+test.each(agents.filter(({ hooks }) => hooks !== undefined))(
+  "$name gets a late text in its own form",
+  async (agent) => {
+    const said = 'one "quoted" text\nof two lines'
+    const hooks = await agent.hooks!()
+    for (const i of [1, 2]) writeFileSync(late(`form-${agent.source}.${i}`), hooks.piece(said))
+    const input = JSON.stringify({ session_id: `form-${agent.source}`, cwd: home })
+    const { code, stdout, stderr } = await hook([agent.source, "Nothing"], input, PATIENT)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+    expect(stdout).toBe(hooks.answer("Nothing", `${said}\n${said}`))
+  },
+)
+
+test.each(agents.filter(({ hooks }) => hooks !== undefined))(
+  "whatever $name sends, the program that it starts is silent and succeeds",
+  async ({ source }) => {
+    const events = [
+      "SessionStart",
+      "UserPromptSubmit",
+      "PreToolUse",
+      "PostToolUse",
+      "tool.execute.after",
+      "chat.message",
+    ]
+    const gone = {
+      session_id: "s",
+      cwd: "/nowhere/at/all",
+      workspaceRoots: ["/nowhere"],
+      prompt: "x",
+      tool_name: "Read",
+    }
+    const wrong = { session_id: ["s"], cwd: 7, sessionContext: [], workspaceRoots: {}, tool_call: "x", prompt: {} }
+    const inputs = [
+      JSON.stringify(gone),
+      JSON.stringify(wrong),
+      "x".repeat(5 << 20),
+      "\0\x1b[2J\ufffd{",
+      "[".repeat(10_000),
+      "",
+    ]
+    const runs = await Promise.all(inputs.map((input, i) => hook([source, events[i]!], input, {})))
+    expect(runs).toEqual(inputs.map(() => SILENT))
+  },
+)
 
 test("after ten minutes it is no longer printed", async () => {
   await foundLate("old", 0)

@@ -9,7 +9,7 @@ import { tempDir } from "../support/temp.ts"
 
 const moment = { event: "before_edit", project: "/code/api", source: "claude_code", session: "s", at: 1 } as const
 
-test("what the session said and what a tool printed are distinguished, from the end of its transcript", () => {
+test("distinguishes the session's own words from tools' output, from the end of its transcript", () => {
   const home = tempDir()
   const transcript = join(home, "s.jsonl")
   const lines = [

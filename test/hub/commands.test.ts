@@ -162,7 +162,7 @@ test("sharing stops when a project becomes private, and the status says why", as
   expect((await json(["hub", "status"])).shared[0].paused).toContain("private")
 })
 
-test("what was forgotten here is deleted on the hub automatically", async () => {
+test("a conversation that was forgotten here is deleted on the hub automatically", async () => {
   const { hub, run } = await shared()
   expect(await run(["forget", A, "--yes"])).toMatchObject({ code: 0 })
   await expect.poll(() => [...hub.stored.keys()]).toEqual([`claude_code:${B}`])
@@ -210,7 +210,7 @@ test("agents are not offered the hub commands", () => {
   expect(offeredTools.map(({ name }) => name)).not.toContain("hub")
 })
 
-test("a backup contains what is on hold but never the token; doctor checks both files", async () => {
+test("a backup contains the conversations on hold but never the token; doctor checks both files", async () => {
   const { home, run, json } = await shared()
   const held = [`claude_code:${A}`]
   expect(await json(["hub", "hold", A])).toMatchObject({ held })
@@ -240,7 +240,7 @@ test("a project can be shared by a folder that no longer exists; a folder withou
   rmSync(project, { recursive: true })
   const inHome = (args: string[]) => run([...args, "--json"], "", home)
   const unnamed = await inHome(["hub", "share", project, "--yes"])
-  expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining("Give the project's name on the hub")])
+  expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining("Choose a name for it on the hub")])
   const shared = await inHome(["hub", "share", project, "--name", KEY, "--yes"])
   expect(JSON.parse(shared.stdout)).toMatchObject({
     summary: { project, key: KEY, conversations: 2 },

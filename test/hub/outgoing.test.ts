@@ -65,7 +65,7 @@ function bytesOf(outgoing: ReturnType<typeof createOutgoing>): string {
   return [JSON.stringify(outgoing.head), ...chunks].join("\n")
 }
 
-describe("what is sent", () => {
+describe("a sent conversation", () => {
   test("includes words, tool calls and results, but neither thinking, images nor text that hooks injected", () => {
     const outgoing = leave([
       words("hello"),

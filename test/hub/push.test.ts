@@ -38,7 +38,7 @@ async function setUp(mishap?: (call: string) => Mishap) {
     pushed.close()
   })
   const push = async (more: Partial<PushParts> = {}) => {
-    const client = openHub({ address: hub.url, token: TOKEN, patience: 1 })
+    const client = openHub({ address: hub.url, token: TOKEN, maxTries: 1 })
     try {
       return await pushAll({
         store,
@@ -95,7 +95,7 @@ const textsOf = (hub: Awaited<ReturnType<typeof standInHub>>, id: string) =>
   hub.messagesOf(`claude_code:${id}`).map(({ parts }) => parts[0]!.text)
 
 describe("a push", () => {
-  test("sends what is shared, once, and what was added to it later", async () => {
+  test("sends what is shared, once, and later sends what was added to it", async () => {
     const { hub, push, write } = await setUp()
     await write("a", ["one", "two"])
     await write("b", ["three"])
@@ -113,7 +113,26 @@ describe("a push", () => {
     expect(hub.received()).not.toContain("of another project")
   })
 
-  test("of a long conversation that grew sends only the last chunk", async () => {
+  test("sends again what a folder that joined the project changes", async () => {
+    const { store, hub, push, write } = await setUp()
+    const effects = [{ type: "file" as const, path: "/old/api/src/a.ts", action: "edited" as const }]
+    await store.writeUnit(unit("a", [conversation("a", [textMessage("a1", "one", { effects })])]))
+    await write("b", ["two"])
+    const rulesFor: PushParts["rulesFor"] = async (row, { what }) => ({
+      ...{ what: what as never, home: "/home/alice", platform: "linux" },
+      folders: await store.projectFolders(row.project!),
+      places: createPlacePatterns({ home: "/home/alice" }),
+    })
+    const sentEffects = () => hub.messagesOf("claude_code:a")[0]!.effects
+    expect(await push({ rulesFor })).toMatchObject({ sent: 2 })
+    expect(sentEffects()).toEqual([])
+    await store.joinProject("/old/api", "/code/api", "you joined them")
+    expect(await push({ rulesFor })).toMatchObject({ sent: 1 })
+    expect(sentEffects()).toMatchObject([{ path: "src/a.ts" }])
+    expect(await push({ rulesFor })).toMatchObject({ sent: 0 })
+  })
+
+  test("sends only the last chunk of a long conversation that grew", async () => {
     const { hub, push, write } = await setUp()
     const long = Array.from({ length: 60 }, (_, i) => `${i} ${"word ".repeat(2_000)}`)
     await write("a", long)
@@ -124,7 +143,7 @@ describe("a push", () => {
     expect(textsOf(hub, "a")).toEqual([...long, "and one more"])
   })
 
-  test("nothing of a private project is sent, regardless of consent; all of it is once it is no longer private", async () => {
+  test("sends nothing of a private project, regardless of consent, and all of it once it is no longer private", async () => {
     const { store, hub, push, write } = await setUp()
     await write("a", ["one"])
     await store.setPrivate("/code/api", true)
@@ -134,7 +153,7 @@ describe("a push", () => {
     expect(await push()).toMatchObject({ sent: 1 })
   })
 
-  test("sends neither dex's own answers, documents, what is older than agreed, nor what the project's file forbids", async () => {
+  test("sends no dex answers or documents, nothing older than agreed, and nothing that the project's file forbids", async () => {
     const { hub, push, write, agree } = await setUp()
     await write("a", ["one"], { kind: "dex" })
     await write("b", ["two"], { kind: "document" })
@@ -148,7 +167,7 @@ describe("a push", () => {
     expect([...hub.stored.keys()]).toEqual(["claude_code:c"])
   })
 
-  test("what is on hold is not sent, nor its subagents and forks, until it is released", async () => {
+  test("sends conversations on hold, their subagents and forks only once they are released", async () => {
     const { hub, push, pushed, write } = await setUp()
     pushed.hold([ref("a")], 1)
     await write("a", ["one"])
@@ -180,7 +199,7 @@ describe("a push", () => {
     expect(hub.messagesOf("claude_code:a")[0]!.parts).toHaveLength(1)
   })
 
-  test("what is forgotten here is deleted there, and nothing of it is kept here", async () => {
+  test("deletes on the hub what was forgotten here, and keeps nothing of it", async () => {
     const { hub, push, pushed, store, write } = await setUp()
     await write("a", ["one"])
     await write("b", ["two"])
@@ -192,7 +211,7 @@ describe("a push", () => {
     expect(await push()).toMatchObject({ removed: 0, sent: 0 })
   })
 
-  test("what was deleted on the hub is not sent again, even if it grows", async () => {
+  test("does not send a conversation again that was deleted on the hub, even if it grows", async () => {
     const { hub, push, pushed, write } = await setUp()
     hub.gone.add("claude_code:a")
     await write("a", ["one"])
@@ -221,7 +240,7 @@ describe("a push", () => {
     expect(await push()).toMatchObject({ sent: 1 })
   })
 
-  test("what the hub refuses is tried again when a person asks, and automatically after a while", async () => {
+  test("tries a refused conversation again when a person asks, and automatically after a while", async () => {
     const { hub, push, pushed, write, later } = await setUp()
     hub.consents.clear()
     await write("a", ["one"])
@@ -250,7 +269,7 @@ describe("a push", () => {
     expect(textsOf(hub, "a")).toEqual(["one", "two"])
   })
 
-  test("what is unshared during the push is not sent", async () => {
+  test("stops sending a project that is unshared during the push", async () => {
     const { hub, push, write, agree } = await setUp()
     for (let i = 0; i < 20; i++) await write(`c${i}`, [`text ${i}`])
     hub.mishap = (call) => {
@@ -261,7 +280,7 @@ describe("a push", () => {
     expect(hub.stored.size).toBeLessThanOrEqual(4)
   })
 
-  test("what becomes private or is forgotten during the push is not sent", async () => {
+  test("stops sending conversations that become private or are forgotten during the push", async () => {
     for (const change of ["private", "forgotten"]) {
       const { hub, push, write, store } = await setUp()
       for (let i = 0; i < 20; i++) await write(`c${i}`, [`text ${i}`])

@@ -7,12 +7,13 @@ import { syncHistory } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { put, writer } from "../support/claude-code.ts"
+import { onFixtures } from "../support/exports.ts"
 import { tempDir } from "../support/temp.ts"
 
 const FIXTURES = join(import.meta.dirname, "../fixtures")
 
 /** Returns a sync of a home: how many new messages it reports, and how many more there are afterwards. */
-function counted(home: string) {
+function counted(home: string, source?: string) {
   const dir = join(home, ".dex")
   const history = join(dir, "history.db")
   const store = openStore(history)
@@ -27,7 +28,9 @@ function counted(home: string) {
     const report = await syncHistory({
       store,
       index,
-      connectors: (await loadConnectors()).connectors,
+      connectors: (await loadConnectors()).connectors.map((connector) =>
+        connector.exported && connector.source === source ? onFixtures(connector) : connector,
+      ),
       machine,
       home: { dir, history, lock: join(dir, "lock") },
     })
@@ -43,7 +46,7 @@ describe("sync reports exactly the messages that it added", () => {
     const fixture = join(FIXTURES, source!, name!)
     if (existsSync(join(fixture, "home"))) cpSync(join(fixture, "home"), home, { recursive: true })
     else await (await import(pathToFileURL(join(fixture, "make.ts")).href)).make(home)
-    const { reported, more } = await counted(home)()
+    const { reported, more } = await counted(home, source)()
     expect(reported).toBe(more)
     expect(reported).toBeGreaterThan(0)
   })

@@ -216,7 +216,7 @@ describe("forgetting one conversation", () => {
     expect(records.join()).not.toContain("pangolin 3")
     writeFileSync(log, `${prompts.slice(8).join("\n")}\n`)
     await sync(home)
-    const others = [0, 1, 2, 4, 5, 6, 7, 8, 9].map((i) => `pangolin ${i}`)
+    const others = [0, 1, 2, 4, 5, 6, 7, 8, 9].map((i) => `Pangolin ${i}`)
     expect(await titles(home)).toEqual(others)
     writeFileSync(log, `${prompts.join("\n")}\n`)
     await sync(home)
@@ -355,7 +355,7 @@ describe("two files of one session", () => {
       )
     }
     await sync(home, { CLAUDE_CONFIG_DIR: `${home}/a/.claude,${home}/b/.claude` })
-    expect(await titles(home)).toEqual(["narwhal", "osprey"])
+    expect(await titles(home)).toEqual(["Narwhal", "Osprey"])
   })
 
   test("two homes that share one history do not pile up copies", async () => {

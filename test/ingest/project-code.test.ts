@@ -85,6 +85,35 @@ test("Go: the module's packages, and the package's own files", async () => {
   ])
 })
 
+test("what a definition calls: each symbol once, by import, in the same file, and by a name that is unique", async () => {
+  const { knowledge, project, sync } = openProject({
+    "lib/net.ts": "export function get() {}\nexport function log() {}\n",
+    "lib/a.ts": "export class A {\n  twice() {}\n  once() {}\n}\n",
+    "lib/b.ts": "export class B {\n  twice() {}\n}\n",
+    "use.ts": [
+      'import { get as fetchIt, log } from "./lib/net.ts"',
+      "function helper() {}",
+      "export function run(x) {",
+      "  helper()",
+      "  fetchIt()",
+      "  fetchIt()",
+      "  x.once()",
+      "  x.twice()",
+      "  console.log(parseInt(x))",
+      "}",
+      "log()",
+    ].join("\n"),
+  })
+  await sync()
+  const [run] = knowledge.symbols.definitionsNamed(project, "run", 1)
+  const calls = knowledge.symbols.callsIn(project, run!)
+  expect(calls.map(({ symbol, line, resolution }) => `${symbol.path} ${symbol.name} ${line} ${resolution}`)).toEqual([
+    "use.ts helper 4 resolved",
+    "lib/net.ts get 5 resolved",
+    "lib/a.ts once 7 by_name",
+  ])
+})
+
 describe("reads only what changed", () => {
   test("nothing new, touched without a change, edited, deleted, renamed", async () => {
     const { project, names, users, sync } = openProject(SMALL)

@@ -135,7 +135,15 @@ function keepUnredacted(folder: string): void {
   const knowledge = openKnowledge(join(folder, KNOWLEDGE_FILE))
   const commit = { hash: "a".repeat(40), at: 1, committed_at: 1, subject: "s", body: "", file_count: 1 }
   knowledge.git.saveCommits({
-    ...{ project: "/code/api", head: "a".repeat(40), shallow: "", read_at: 1, replaces: true, left_out: [], most: 9 },
+    ...{
+      project: "/code/api",
+      head: "a".repeat(40),
+      shallow: "",
+      read_at: 1,
+      replaces: true,
+      left_out: [],
+      max_commits: 9,
+    },
     commits: [{ ...commit, files: [{ status: "added", path }] }],
     when_more: "",
   })

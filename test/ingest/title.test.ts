@@ -33,7 +33,7 @@ describe("the title of a conversation without one", () => {
     ]
     expect(titled(messages)).toBe("Move the parser")
     const refused = message("tool", { ...approved, is_error: true, tool: "ExitPlanMode", call_id: "c1", text: "No." })
-    expect(titled([...messages.slice(0, 2), refused])).toBe("let's discuss the parser folder")
+    expect(titled([...messages.slice(0, 2), refused])).toBe("Let's discuss the parser folder")
   })
 
   test("is its commit's subject, with the branch if that adds something", () => {
@@ -44,6 +44,40 @@ describe("the title of a conversation without one", () => {
     )
     expect(titled(messages, { git_branch: "rotate-auth-tokens" })).toBe("auth: rotate tokens once")
     expect(titled(messages, { git_branch: "main" })).toBe("auth: rotate tokens once")
+  })
+
+  test("is the request if the commits are about several subjects", () => {
+    const request = typed("Prepare the release of the walrus tool")
+    expect(titled([request, committed("auth: rotate tokens once"), committed("auth: test that tokens rotate")])).toBe(
+      "auth: rotate tokens once",
+    )
+    const several = [committed("auth: rotate tokens once"), committed("docs: describe the sidebar")]
+    expect(titled([request, ...several])).toBe("Prepare the release of the walrus tool")
+    for (const chore of ["commit this", "Group the walrus changes into meaningful commits"])
+      expect(titled([typed(chore), ...several])).toBe("auth: rotate tokens once")
+  })
+
+  test("leaves out what was pasted from a terminal or a licence, and a command before the request", () => {
+    const pasted = "• by using this software you agree with its EULA\n• running the release\n❯ walrus enable\n✓ Enabled"
+    expect(titled([typed(`${pasted}\nThe walrus tool prints too little`)])).toBe("The walrus tool prints too little")
+    expect(titled([typed("/workflows:plan Right now the walrus sleeps")])).toBe("Right now the walrus sleeps")
+    expect(titled([typed("Add a standard MIT license to the walrus tool")])).toBe(
+      "Add a standard MIT license to the walrus tool",
+    )
+    expect(titled([typed("❯ walrus enable\n✓ Quagga enabled")])).toBe("❯ walrus enable ✓ Quagga enabled")
+  })
+
+  test("begins with a capital if it is prose", () => {
+    expect(titled([typed("why does the walrus sleep?")])).toBe("Why does the walrus sleep?")
+    expect(titled([typed("écris un titre pour le morse")])).toBe("Écris un titre pour le morse")
+    for (const name of [
+      "npm fails on walrus",
+      "walrus_lock is held by quagga",
+      "parseQuery drops walrus",
+      "a/b.ts has a walrus",
+    ])
+      expect(titled([typed(name)])).toBe(name)
+    expect(titled([typed("look"), committed("walrus sleeps less")])).toBe("walrus sleeps less")
   })
 
   test("is the first informative prompt", () => {
@@ -61,7 +95,7 @@ describe("the title of a conversation without one", () => {
   test("begins with its branch if no prompt is informative", () => {
     expect(
       titled([typed("can you address the comment on the PR?")], { git_branch: "20260209-simplifyOnboarding" }),
-    ).toBe("simplify Onboarding: can you address the comment on the PR?")
+    ).toBe("Simplify Onboarding: can you address the comment on the PR?")
   })
 
   test("is never a bare command, a number, a yes or a greeting if there is anything else", () => {
@@ -69,7 +103,7 @@ describe("the title of a conversation without one", () => {
       expect(titled([typed(empty), answered("Sure. The parser now reads nested quotes.")])).toBe(
         "The parser now reads nested quotes.",
       )
-    expect(titled([typed("hello")])).toBe("hello")
+    expect(titled([typed("hello")])).toBe("Hello")
     expect(titled([])).toBeUndefined()
   })
 

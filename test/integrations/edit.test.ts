@@ -24,6 +24,12 @@ const TABLE: TomlAddition = {
   values: { command: "/home/me/.dex/bin/dex", args: ["serve"], required: true },
 }
 
+const LIST_TABLE: TomlAddition = {
+  type: "list_table",
+  path: ["hooks"],
+  values: { event: "UserPromptSubmit", command: "/home/me/.dex/bin/dex-hook kimi_code UserPromptSubmit", timeout: 1 },
+}
+
 function meaningOf(text: string): Record<string, unknown> {
   const errors: ParseError[] = []
   const tree = parseTree(text.replace("\ufeff", ""), errors, { allowTrailingComma: true, allowEmptyContent: true })
@@ -255,12 +261,15 @@ describe("JSON with comments", () => {
 describe("TOML", () => {
   const statementsIn = (text: string) => tomlStatements(text).map(({ type, path, value }) => ({ type, path, value }))
 
-  for (const [name, text] of Object.entries(TOML_FILES)) {
+  const cases = Object.entries(TOML_FILES).flatMap(([name, text]) =>
+    [TABLE, LIST_TABLE].map((table) => [`${name}, ${table.type}`, text, table] as const),
+  )
+  for (const [name, text, table] of cases) {
     test(`${name}: dex adds its table at the end, and removes it byte for byte`, () => {
-      expect(findInToml(text, TABLE)).toBe("absent")
-      const edits = addToToml(text, TABLE)
+      expect(findInToml(text, table)).toBe("absent")
+      const edits = addToToml(text, table)
       const after = applyEdits(text, edits)
-      expect(findInToml(after, TABLE)).toBe("same")
+      expect(findInToml(after, table)).toBe("same")
       expect(after.startsWith(text)).toBe(true)
       expect(statementsIn(after).slice(0, statementsIn(text).length)).toEqual(statementsIn(text))
       expect(undoEdits(after, edits)).toBe(text)
@@ -269,8 +278,8 @@ describe("TOML", () => {
 
     test(`${name}: removing dex keeps what Codex appended meanwhile`, () => {
       const appended = '\n[projects."/x"]\ntrust_level = "trusted"\n'
-      const after = `${applyEdits(text, addToToml(text, TABLE))}[mcp_servers.dex.env]\nA = "b"\n${appended}`
-      const left = removeFromToml(after, TABLE)
+      const added = table === TABLE ? '[mcp_servers.dex.env]\nA = "b"\n' : ""
+      const left = removeFromToml(`${applyEdits(text, addToToml(text, table))}${added}${appended}`, table)
       expect(statementsIn(left)).toEqual([...statementsIn(text), ...statementsIn(appended)])
     })
   }
@@ -282,6 +291,19 @@ describe("TOML", () => {
     expect(findInToml(`${after}[mcp_servers.dex.tools.dex_get]\napproval_mode = "approve"\n`, TABLE)).toBe("same")
     expect(findInToml(after.replace("true", "false"), TABLE)).toBe("other")
     expect(findInToml('[mcp_servers."dex"]\ncommand = "x"\n', TABLE)).toBe("other")
+  })
+
+  test("keeps a person's tables in the same list", () => {
+    const mine =
+      '[[hooks]] # mine\nevent = "Stop"\ncommand = "x"\n\n[[hooks]]\nevent = "UserPromptSubmit"\ncommand = "y"\n'
+    const after = applyEdits(mine, addToToml(mine, LIST_TABLE))
+    expect(findInToml(after, LIST_TABLE)).toBe("same")
+    expect(removeFromToml(`${after}\n[[hooks]]\nevent = "Stop"\n`, LIST_TABLE)).toBe(
+      `${mine}\n[[hooks]]\nevent = "Stop"\n`,
+    )
+    expect(findInToml(`${after}matcher = "a"\n`, LIST_TABLE)).toBe("more")
+    expect(findInToml(after.replace("timeout = 1", "timeout = 2"), LIST_TABLE)).toBe("more")
+    expect(() => findInToml("hooks = []\n", LIST_TABLE)).toThrow(/hooks on one line/)
   })
 
   test.each([

@@ -86,18 +86,28 @@ const ALL = {
   ".gemini/settings.json": '{"security":{"auth":{"selectedType":"oauth"}}}',
   ".cursor/mcp.json": "",
   ".config/Code/User/": "",
-  ".copilot/": "",
+  ".copilot/hooks/mine.json": '{ "version": 1, "hooks": {} }',
+  ".qwen/settings.json": '{\n  // mine\n  "hooks": { "Stop": [] }, "mcpServers": {}\n}\n',
+  ".kimi-code/config.toml": '# mine\ntelemetry = false\n\n[[hooks]]   # also mine\nevent   = "Stop"\ncommand = "true"',
+  ".grok/config.toml": '[cli]\ninstaller = "npm"',
+  ".pi/agent/settings.json": "{}",
+  ".cursor/hooks.json": '{\n  "version": 1,\n  "hooks": { "stop": [{ "command": "mine" }] } // mine\n}\n',
+  ".openclaw/openclaw.json": '{ "agents": {}, }',
+  ".local/share/goose/sessions/": "",
+  ".config/kilo/kilo.jsonc": "{ /* mine */ }",
+  ".factory/settings.json": '{\n\t"model": "x", // mine\n}',
+  ".cline/data/settings/cline_mcp_settings.json": '{\n    "mcpServers": {\n    }\n}',
 }
 
 test("reports which agents are only read, and whose program is missing", async () => {
   const home = homeWith({
     ".claude/": "",
-    ".pi/agent/sessions/--code-api--/2026-11-03T10-00-00-000Z_1.jsonl": `${JSON.stringify({ type: "session", version: 3, id: "1", timestamp: "2026-11-03T10:00:00.000Z", cwd: "/code/api" })}\n${JSON.stringify({ type: "message", id: "a", parentId: null, timestamp: "2026-11-03T10:00:01.000Z", message: { role: "user", content: [{ type: "text", text: "hello" }], timestamp: 1 } })}\n`,
+    ".omp/agent/sessions/--code-api--/2026-11-03T10-00-00-000Z_1.jsonl": `${JSON.stringify({ type: "session", version: 3, id: "1", timestamp: "2026-11-03T10:00:00.000Z", cwd: "/code/api" })}\n${JSON.stringify({ type: "message", id: "a", parentId: null, timestamp: "2026-11-03T10:00:01.000Z", message: { role: "user", content: [{ type: "text", text: "hello" }], timestamp: 1 } })}\n`,
   })
   expect((await run(home, "sync")).code).toBe(0)
   const installed = await run(home, "install", "--yes")
   expect(installed.stdout).toContain("settings folder found, `claude` is not on PATH")
-  expect(installed.stderr).toContain("Read, but not connected: Pi (dex has nothing to add to its settings).")
+  expect(installed.stderr).toContain("Read, but not connected: omp (dex has nothing to add to its settings).")
 })
 
 describe("dex install", () => {
@@ -131,11 +141,29 @@ describe("dex install", () => {
     expect(JSON.parse(text(home, ".copilot/mcp-config.json"))).toEqual({
       mcpServers: { dex: { type: "local", ...server, tools: ["*"] } },
     })
-    for (const folder of [".claude", ".codex", ".gemini", ".cursor", ".config/opencode"]) {
-      const skill = text(home, `${folder}/skills/dex/SKILL.md`)
-      expect(skill).toMatch(/^---\nname: dex\ndescription: .+\n---\n/)
-      expect(skill.includes("`dex-retrieval` sub-agent")).toBe(folder !== ".cursor")
-    }
+    expect(JSON.parse(text(home, ".copilot/hooks/dex.json")).hooks.PreToolUse).toEqual([
+      {
+        type: "command",
+        matcher: "Read|Edit|Write",
+        bash: `${join(home, ".dex", "bin", "dex-hook")} copilot PreToolUse`,
+        timeoutSec: 1,
+      },
+    ])
+    expect(text(home, ".kimi-code/config.toml")).toContain(
+      `command = "true"\n\n[[hooks]]\nevent = "UserPromptSubmit"\ncommand = "${join(home, ".dex", "bin", "dex-hook")} kimi_code UserPromptSubmit"\ntimeout = 1\n`,
+    )
+    expect(text(home, ".cline/hooks/PreToolUse")).toMatch(/^#!\/bin\/sh\nexec \S+\/dex-hook cline PreToolUse\n$/)
+    expect(JSON.parse(text(home, ".cursor/hooks.json").replace("// mine", "")).hooks).toMatchObject({
+      stop: [{ command: "mine" }],
+      sessionStart: [{ command: `${join(home, ".dex", "bin", "dex-hook")} cursor sessionStart`, timeout: 1 }],
+      postToolUse: [{ matcher: "Read|Shell" }],
+    })
+    expect(text(home, ".openclaw/openclaw.json")).toContain('"servers"')
+    expect(text(home, ".grok/hooks/dex.json")).toContain("dex-hook grok UserPromptSubmit later")
+    for (const folder of [".claude", ".agents"])
+      expect(text(home, `${folder}/skills/dex/SKILL.md`)).toMatch(/^---\nname: dex\ndescription: .+\n---\n/)
+    for (const folder of [".codex", ".gemini", ".cursor", ".config/opencode"])
+      expect(existsSync(join(home, folder, "skills"))).toBe(false)
     for (const file of [
       ".claude/agents/dex-retrieval.md",
       ".config/opencode/agents/dex-retrieval.md",
@@ -330,7 +358,7 @@ describe("the hooks that call dex", () => {
   })
 
   test.skipIf(process.platform === "win32")(
-    "the program says nothing and vetoes nothing where dex is gone or silenced",
+    "the hook program prints nothing and blocks nothing if dex is gone or silenced",
     async () => {
       const home = homeWith({ ".claude/settings.json": "{}" })
       const context = contextOf(home, join(home, "gone.js"))
@@ -457,20 +485,20 @@ describe("which projects are private", () => {
     expect(await found(home)).toBe(4)
     expect(first.screen).not.toContain("dex private <folder>` hides")
 
-    rmSync(join(home, ".codex/skills"), { recursive: true })
+    rmSync(join(home, ".agents/skills"), { recursive: true })
     const second = await onTerminal(home, ["install"], [[/Make this change/, "\r"]])
     expect(second).toMatchObject({ code: 0 })
     expect(second!.screen).not.toContain("Which projects")
     expect(second!.screen).not.toContain("Connect which")
     expect(second!.screen).not.toContain("Let dex suggest")
     expect(existsSync(join(home, ".codex/hooks.json"))).toBe(false)
-    expect(text(home, ".codex/skills/dex/SKILL.md")).toContain("# Recall")
+    expect(text(home, ".agents/skills/dex/SKILL.md")).toContain("# Recall")
   })
 
   test("is asked if nothing else is left to do, and choosing none marks none", async () => {
     const home = await synced()
     expect((await run(home, "install", "--yes")).stderr).toContain(
-      "`dex private <folder>` hides a project from the others",
+      "`dex private <folder>` hides a project from agents in other projects",
     )
     const done = await onTerminal(home, ["install"], [[/Which projects are private/, "\r"]])
     if (done === undefined) return console.log("NOT RUN: no program here makes a terminal")
@@ -500,6 +528,61 @@ describe("which projects are private", () => {
   })
 })
 
+test("Droid's hooks are added to the file that it reads", async () => {
+  const hooksOf = (home: string, file: string) => Object.keys(JSON.parse(text(home, `.factory/${file}`)).hooks ?? {})
+  const inSettings = homeWith({ ".factory/settings.json": "{}" })
+  await run(inSettings, "install", "droid", "--yes")
+  expect(hooksOf(inSettings, "settings.json")).toContain("PostToolUse")
+  expect(existsSync(join(inSettings, ".factory/hooks.json"))).toBe(false)
+
+  const own = '{ "Stop": [] }'
+  const inHooks = homeWith({ ".factory/settings.json": "{}", ".factory/hooks.json": own })
+  await run(inHooks, "install", "droid", "--yes")
+  expect(text(inHooks, ".factory/settings.json")).toBe("{}")
+  expect(Object.keys(JSON.parse(text(inHooks, ".factory/hooks.json")))).toContain("PostToolUse")
+  await run(inHooks, "uninstall", "--yes")
+  expect(text(inHooks, ".factory/hooks.json")).toBe(own)
+})
+
+describe("the skill that several agents read", () => {
+  const skill = ".agents/skills/dex/SKILL.md"
+
+  test("is written once, and removed with the last of them", async () => {
+    const home = homeWith(ALL)
+    const before = snapshot(home)
+    await run(home, "install", "codex", "--yes")
+    await run(home, "install", "gemini_cli", "cursor", "--yes")
+    expect(await run(home, "uninstall", "codex", "--yes")).toMatchObject({ code: 0 })
+    expect(existsSync(join(home, skill))).toBe(true)
+    expect((await run(home, "uninstall", "cursor", "--yes")).stdout).not.toContain("Gemini")
+    expect(existsSync(join(home, skill))).toBe(true)
+    expect(await run(home, "uninstall", "gemini_cli", "--yes")).toMatchObject({ code: 0 })
+    expect(snapshot(home)).toEqual(before)
+  })
+
+  test("replaces the copy that an earlier dex wrote for one agent, but not one that a person changed", async () => {
+    const home = homeWith({ ".codex/config.toml": "", ".gemini/settings.json": "{}" })
+    await run(home, "install", "--yes")
+    const file = join(home, ".dex", "integrations.json")
+    const record = JSON.parse(readFileSync(file, "utf8"))
+    const own = { ...record.files[join(home, skill)], shared_with: undefined }
+    for (const [agent, folder] of [
+      ["codex", ".codex"],
+      ["gemini_cli", ".gemini"],
+    ] as const) {
+      const path = join(home, folder, "skills", "dex", "SKILL.md")
+      record.files[path] = { ...own, agent, made_folders: [join(home, folder, "skills"), dirname(path)] }
+      mkdirSync(dirname(path), { recursive: true })
+      cpSync(join(home, skill), path)
+    }
+    writeFileSync(file, JSON.stringify(record))
+    writeFileSync(join(home, ".gemini/skills/dex/SKILL.md"), "my own words")
+    expect((await run(home, "install", "--yes")).stdout).toContain("changed since dex wrote it")
+    expect(existsSync(join(home, ".codex/skills"))).toBe(false)
+    expect(text(home, ".gemini/skills/dex/SKILL.md")).toBe("my own words")
+  })
+})
+
 describe("dex uninstall", () => {
   test("removes only its own additions from files that others changed meanwhile", async () => {
     const home = homeWith(ALL)
@@ -513,13 +596,13 @@ describe("dex uninstall", () => {
         2,
       ),
     )
-    writeFileSync(join(home, ".cursor/skills/dex/SKILL.md"), "my own words")
+    writeFileSync(join(home, ".agents/skills/dex/SKILL.md"), "my own words")
     const { stdout, code } = await run(home, "uninstall", "--yes")
     expect(code).toBe(0)
     expect(text(home, ".claude.json")).toBe(
       JSON.stringify({ numStartups: 5, projects: {}, mcpServers: { mine: { command: "m" } } }, null, 2),
     )
-    expect(text(home, ".cursor/skills/dex/SKILL.md")).toBe("my own words")
+    expect(text(home, ".agents/skills/dex/SKILL.md")).toBe("my own words")
     expect(stdout).toContain("changed since dex wrote it, so it was not removed")
   })
 

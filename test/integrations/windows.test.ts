@@ -53,6 +53,9 @@ test("on Windows every agent that has hooks gets them, and a sync at a session's
   const { home, context } = homeOnWindows()
   await wireAgents(context, [], true, true)
   const bin = (name: string) => join(home, ".dex", "bin", name)
+  // Nothing is given back after a compaction on Windows, so nobody is asked before one.
+  const eventsOf = (hooks: readonly { event: string }[]) =>
+    hooks.map(({ event }) => event).filter((event) => !event.startsWith("PreComp"))
   const claude = read(home, ".claude/settings.json").hooks
   for (const event of ["SessionStart", "SessionEnd"])
     expect(claude[event][0]).toEqual({ hooks: [{ type: "command", command: NODE, args: [bin("dex-sync.mjs")] }] })
@@ -63,12 +66,12 @@ test("on Windows every agent that has hooks gets them, and a sync at a session's
     },
   ])
   const codex = read(home, ".codex/hooks.json").hooks
-  expect(Object.keys(codex)).toEqual(CODEX_HOOKS.map(({ event }) => event))
+  expect(Object.keys(codex)).toEqual(eventsOf(CODEX_HOOKS))
   expect(codex.SessionStart[0].hooks).toEqual([
     { type: "command", command: `cmd /d /c ${bin("dex-hook.cmd")} codex SessionStart`, timeout: 3 },
   ])
   const gemini = read(home, ".gemini/settings.json").hooks
-  expect(Object.keys(gemini).sort()).toEqual(["SessionEnd", ...GEMINI_CLI_HOOKS.map(({ event }) => event)].sort())
+  expect(Object.keys(gemini).sort()).toEqual(["SessionEnd", ...eventsOf(GEMINI_CLI_HOOKS)].sort())
   expect(gemini.SessionEnd[0].hooks[0].command).toBe(`& '${NODE}' '${bin("dex-sync.mjs")}'`)
   expect(gemini.AfterTool[0].hooks[0]).toEqual({
     type: "command",

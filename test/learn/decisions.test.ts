@@ -57,7 +57,7 @@ describe("a person's sentence", () => {
       "words that the agent's own hook put there",
       "Operation stopped by hook: we should always store timestamps in UTC",
     ],
-  ])("does not decide where it is %s", (_, sentence) => expect(decisionsInMessage(sentence)).toEqual([]))
+  ])("finds no decision in %s", (_, sentence) => expect(decisionsInMessage(sentence)).toEqual([]))
 
   test("counts as the person's own only if it was typed", () => {
     expect(decisionsInMessage("look:\n```\nwe should always store timestamps in UTC\n```\nthanks")).toEqual([])
@@ -115,6 +115,14 @@ describe("a sentence that is not clear on its own", () => {
     expect(said("The invoice page should never list drafts. It should only show what was sent.")).toEqual([
       "The invoice page should never list drafts. It should only show what was sent.",
     ])
+  })
+
+  test("is quoted with what introduces its list, but only in that list", () => {
+    const list =
+      "There are two problems with the invoice page:\n- the totals row is gone\n- It should only show what was sent."
+    const item = "There are two problems with the invoice page: It should only show what was sent."
+    expect(said(list)).toEqual([item])
+    expect(said(`${list}\n\nThanks for the export.\n\nIt should only contain paid invoices.`)).toEqual([item])
   })
 
   test("is quoted with the decision that it withdraws, if it withdraws one", () => {
@@ -388,7 +396,25 @@ describe("a later decision", () => {
       "let's remove yarn from the workspace",
       "we drop yarn from the workspace docs, not only CI",
     ],
-  ])("does not reverse one where it %s", (_, earlier, later) =>
+  ])("reverses no earlier decision if it %s", (_, earlier, later) =>
     expect(reversed(["a", earlier], ["b", later])).toEqual({}),
   )
+})
+
+describe("an agent's summary of what was settled", () => {
+  const answered = (number: number, text: string) => message(number, [{ type: "text", text, origin: "agent" }])
+  const RULE = "Retry 429 too. Four attempts, and cap the backoff at 60 seconds."
+  const RECAP = "Settled: the client retries 5xx and 429 only, at most four attempts."
+
+  test.each([
+    ["after the person said how it should be", [typed(1, RULE), answered(2, `Understood. ${RECAP}`)], 1],
+    ["that the person accepted", [typed(1, RULE), answered(2, RECAP), typed(3, "Right, ship it.")], 1],
+    ["that the person rejected", [typed(1, RULE), answered(2, RECAP), typed(3, "No, 408 as well.")], 0],
+    ["of the agent's answer to a question", [typed(1, "Which errors should be retried?"), answered(2, RECAP)], 0],
+    ["that nobody had asked for", [answered(1, RECAP)], 0],
+    ["of nothing", [typed(1, RULE), answered(2, "It is settled now, the tests pass.")], 0],
+  ])("%s", (_, messages, count) => {
+    const found = quotes(messages).filter(([, , origin]) => origin === "agent")
+    expect(found).toEqual(count === 1 ? [["said", RECAP, "agent"]] : [])
+  })
 })

@@ -17,8 +17,8 @@ import { toStoredFix } from "../../src/learn/learn.ts"
 import { patchText } from "../../src/render/patch.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import { NEW_SESSION } from "../../src/suggest/finders/finder.ts"
 import { findFix } from "../../src/suggest/finders/fix.ts"
-import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { call, PROJECT, put, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
@@ -113,7 +113,7 @@ describe("an error, masked", () => {
     ["--- FAIL: TestX (0.01s)", "--- FAIL: TestX (0.01s)"],
     ["hooks.go:15: 10:00 INFO failed=0 state unknown\n* unused: 1\n✗ no branch", "✗ no branch"],
     ["all is well\nbye", "bye"],
-  ])("of %j, the most telling line is %j", (output, expected) => {
+  ])("finds the most telling line of %j: %j", (output, expected) => {
     expect(errorLines(output)[0]).toBe(expected)
   })
 
@@ -206,7 +206,7 @@ describe("which errors are the same", () => {
     ["a.rb:3:4: C: [Correctable] Style/StringLiterals: Prefer single quotes", "Style/StringLiterals"],
     ["a_test.go:9: wanted a token, got (nil)", undefined],
     ["Error: RFC3339 expected", undefined],
-  ])("of %j the code is %s", (line, code) => {
+  ])("finds the error code in %j: %s", (line, code) => {
     expect(errorText(line).code).toBe(code)
   })
 
@@ -249,11 +249,11 @@ describe("which errors are the same", () => {
     expect(normaliseError("[ERROR] gone")).toBe("[ERROR] gone")
   })
 
-  test("the end of a long line is kept, because the rule is there", () => {
+  test("the end of a long line is kept, because it names the rule", () => {
     const line = `cmd/a.go:9:2: error is unwrapped: sig: func ${"a".repeat(2000)} (wrapcheck)`
     expect(errorText(line).code).toBe("wrapcheck")
     const [fix] = fixesIn(messagesOf(did(ran("make lint", line)), did(edited("cmd/a.go")), did(ran("make lint"))))
-    const [kept] = toStoredFix(fix!, "/home/dev").lines
+    const [kept] = toStoredFix(fix!, ["/home/dev"]).lines
     expect(kept!.length).toBe(300)
     expect(errorText(kept!).code).toBe("wrapcheck")
   })
@@ -302,7 +302,7 @@ describe("which errors are the same", () => {
     ]
     const line = "a.go:301:2: func x is unused (unused)"
     const fix = { command: "make lint", error: line, normalised: "", lines: [line], failed_at: 1, edits }
-    expect(toStoredFix(fix, "/home/dev").edit.split("\n").slice(2, 5)).toEqual([
+    expect(toStoredFix(fix, ["/home/dev"]).edit.split("\n").slice(2, 5)).toEqual([
       "@@ -300,2 +300,0 @@",
       "-line 300",
       "-line 301",
@@ -318,7 +318,7 @@ describe("which errors are the same", () => {
       })),
     })
     const fixed = (edits: FixEdit[]) =>
-      toStoredFix({ command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }, undefined)
+      toStoredFix({ command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }, [])
     fc.assert(
       fc.property(fc.array(fc.array(fc.nat(50), { maxLength: 4 }), { maxLength: 4 }), (files) => {
         const edits = files.map((lengths, i) => changed(`f${i}`, lengths))
@@ -342,7 +342,7 @@ function knowing(output: string, path: string, edit = "-old\n+new") {
   const [fix] = fixesIn(messagesOf(did(ran("npm test", output)), did(edited(path)), did(ran("npm test"))))
   const conversation = { name: "a", ref: { source: "claude_code", id: "a" }, root: "a", kind: "person" } as const
   const id = knowledge.conversations.renewConversation({ ...conversation, project: HERE, started_at: 1, ended_at: 9 })
-  knowledge.fixes.saveFixes(id, HERE, [{ ...toStoredFix(fix!, HERE), edit }])
+  knowledge.fixes.saveFixes(id, HERE, [{ ...toStoredFix(fix!, [HERE]), edit }])
   return knowledge
 }
 
@@ -361,7 +361,7 @@ test("private fixes do not crowd out the others", () => {
     const name = `${project}-${i}`
     const ref = { source: "claude_code", id: name } as const
     const id = knowledge.conversations.renewConversation({ name, ref, root: name, kind: "person", project })
-    knowledge.fixes.saveFixes(id, project, [toStoredFix(fix!, project)])
+    knowledge.fixes.saveFixes(id, project, [toStoredFix(fix!, [project])])
   }
   const error = "TypeError: quokka is not a function"
   for (let i = 0; i < 210; i++) put("/code/secret", error, i)
@@ -486,7 +486,7 @@ describe("a conversation's fixes", () => {
     expect(brief([did(ran("npm test", E1)), did(edited("a.ts"))])).toEqual([[E1, 1, undefined, "a.ts#2"]])
   })
 
-  test("the end of a pipe says nothing: it neither solves nor fails", () => {
+  test("a test run in a pipe has an unknown outcome: it neither solves nor fails", () => {
     expect(brief([did(ran("npm test", E1)), did(edited("a.ts")), did(ran("npm test | tail -5"))])).toEqual([
       [E1, 1, undefined, "a.ts#2"],
     ])

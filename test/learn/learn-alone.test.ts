@@ -87,7 +87,7 @@ test("a process that is killed while it learns leaves no lock, and the next one 
   expect(learnedFrom(home)).toBe(conversations)
 })
 
-test("what was added while another process was learning is learned before that process ends", async () => {
+test("messages that arrive while another process is learning are learned before that process ends", async () => {
   const home = await synced()
   const later = {
     id: "44444444-4444-4444-8444-444444444444",

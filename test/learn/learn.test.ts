@@ -115,7 +115,7 @@ test("forgotten conversations are in no byte of the facts, and another history's
 })
 
 test.each(["before the facts are learned again", "before the file is rewritten"])(
-  "what was forgotten is in no byte after the next sync where dex is killed %s",
+  "a forgotten conversation is in no byte after the next sync if dex is killed %s",
   async (when) => {
     const at = tempDir()
     const session = writer({ sessionId: SESSION, cwd: "/home/dev/initech" })
@@ -191,7 +191,7 @@ test("git and code facts of a project that is no longer watched are in no byte; 
   expect(bytesIn(at)).toContain("wombat")
 })
 
-test("words after a web page may be a stranger's, also in a conversation that started from them", async () => {
+test("words after a web page may be a stranger's, even in a conversation that started from them", async () => {
   const at = await home(
     [
       SESSION,

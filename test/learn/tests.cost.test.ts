@@ -20,7 +20,7 @@ test.each([
   ["playwright", "  1 failed\n", ["  1) a.ts:1:1 › x", "  1) [", "  1) [a] › ", "  1 passed ("]],
   ["unittest", "Ran 1 tests in 1\nFAILED (failures=1)\n", ["FAIL: a (", "FAIL: ", "FAILED ("]],
   ["go", "--- FAIL: T (0.1s)\nFAIL\n", ["--- FAIL: a", "--- FAIL: a (0.1s)\n    ", "FAIL\t", "ok "]],
-])("output of %s, whatever it holds beside it, in a moment", (runner, head, beginnings) => {
+])("output of %s is parsed quickly, whatever else it contains", (runner, head, beginnings) => {
   expect(parseTestOutput(head)?.runner).toBe(runner)
   for (const beginning of beginnings)
     for (const text of hostileTexts(100_000, beginning))

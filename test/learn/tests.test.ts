@@ -39,7 +39,7 @@ describe("a command that runs tests", () => {
     ["npm test", { runner: "script", kind: "npm test", targets: [] }],
     [
       "cd api && CI=1 npm run test:unit -- src/a.test.ts 2>&1 | tail -5",
-      { kind: "npm run test:unit", folder: "api", targets: ["src/a.test.ts"], through: "tail -5" },
+      { kind: "npm run test:unit", folder: "api", targets: ["src/a.test.ts"], pipedTo: "tail -5" },
     ],
     [
       "npx vitest run test/a.test.ts -t 'logs in'",
@@ -66,7 +66,7 @@ describe("a command that runs tests", () => {
     ["dotnet test --filter Name=X", { runner: "dotnet", filter: ["Name=X"] }],
     ["vendor/bin/phpunit tests/FooTest.php", { runner: "phpunit", targets: ["tests/FooTest.php"] }],
     ["node --test 'test/**/*.test.mjs'", { runner: "node", targets: ["test"] }],
-    ["mise run lint && mise run test:ci", { runner: "script", kind: "mise run test:ci", alone: false }],
+    ["mise run lint && mise run test:ci", { runner: "script", kind: "mise run test:ci", isOnlyCommand: false }],
   ])("%s", (command, expected) => {
     expect(parseTestCommand(command)).toMatchObject(expected)
   })
@@ -82,7 +82,7 @@ describe("a command that runs tests", () => {
     "pip install pytest",
     "cat <<EOF > x\nnpm test\nEOF",
     "ls test",
-  ])("none: %s", (command) => {
+  ])("does not run tests: %s", (command) => {
     expect(parseTestCommand(command)).toBeUndefined()
   })
 })
@@ -203,7 +203,7 @@ describe("parsing an output", () => {
       { failed: 1, passed: 1 },
       ["test_a.T.test_x"],
     ],
-  ])("of %s", (runner, output, counts, names) => {
+  ])("reads the counts and failures of %s", (runner, output, counts, names) => {
     const told = parseTestOutput(output)
     expect(told).toMatchObject({ runner, ...counts })
     expect(told!.failures.map(({ test }) => test)).toEqual(names)
@@ -242,7 +242,7 @@ describe("a run in a conversation", () => {
       effects: [{ type: "command", command, call_id: "c", ...(failed !== undefined && { failed }) }],
       ...{ abandoned: false, superseded: false, copied: false },
     }
-    return testRunsIn([message], "/p").map(({ outcome, complete }) => `${outcome}${complete ? "" : ", in part"}`)[0]
+    return testRunsIn([message], ["/p"]).map(({ outcome, complete }) => `${outcome}${complete ? "" : ", in part"}`)[0]
   }
 
   test.each<[string, string, boolean | undefined, string | undefined]>([

@@ -36,15 +36,17 @@ function run(dir: string, home: string, file: string): string {
   return execFileSync(process.execPath, [file], { cwd: dir, env, encoding: "utf8" })
 }
 
-test("the page's code works in a separate package", () => {
+test("the documentation page's code works in a separate package", () => {
   const { dir, home } = somePackage()
   writeFileSync(join(dir, "program.mjs"), usage!)
   const printed = run(dir, home, "program.mjs").trim().split("\n")
-  expect(printed[0]).toContain("claude_code:11111111-aaaa-4aaa-8aaa-aaaaaaaaaaaa the zebrafinch test fails")
-  expect(printed.slice(1)).toEqual(["1", "0"])
+  expect(printed[0]).toContain("claude_code:11111111-aaaa-4aaa-8aaa-aaaaaaaaaaaa The zebrafinch test fails")
+  expect(printed.slice(1, 3)).toEqual(["1", "0"])
+  expect(printed.at(3)).toMatch(/^\d+ \S/)
+  expect(printed.at(-1)).toBe("0 1")
 })
 
-test("your own agent is checked by the page's code", () => {
+test("the documentation page's code tests a user's own agent", () => {
   const { dir, home } = somePackage()
   cpSync(join(import.meta.dirname, "outside-agent", "agent.mjs"), join(dir, "notebook.mjs"))
   cpSync(join(import.meta.dirname, "outside-agent", "fixtures"), join(dir, "fixtures"), { recursive: true })
@@ -60,7 +62,7 @@ test("an invalid input is reported with its name", async () => {
   dex.close()
 })
 
-test("its declarations fit what it does, and refuse what it does not", () => {
+test("its type declarations accept what it supports, and reject what it does not", () => {
   const { dir } = somePackage()
   const config = {
     compilerOptions: {
@@ -81,12 +83,20 @@ import { contractOf } from "dexctx/testing"
 const dex: Dex = openDex({ cwd: "/code" })
 const { results } = await dex.search({ query: "x", by: "message" })
 const first: string | undefined = results[0]?.snippet
+export const why: string[] = (await dex.why({ target: "HEAD" })).notes
 export const checks = async (agent: OutsideAgent) => contractOf(await agent.connector(), "fixtures").map(({ name }) => name)
 export { first }
 `,
   )
   writeFileSync(join(dir, "page.ts"), usage!)
-  const wrong = ["dex.search({ words: 1 })", "dex.search({ query: 1 })", "dex.nothing()", "(await dex.list()).results"]
+  const wrong = [
+    "dex.search({ words: 1 })",
+    "dex.search({ query: 1 })",
+    "dex.nothing()",
+    "dex.why({})",
+    "dex.stats({ all: true })",
+    "(await dex.list()).results",
+  ]
   for (const [i, call] of wrong.entries())
     writeFileSync(
       join(dir, `wrong${i}.ts`),

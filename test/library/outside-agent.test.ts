@@ -66,7 +66,7 @@ test("an agent that cannot be loaded, or takes all memory, is named and does not
     report.unreadable.map(({ path, reason }: { path: string; reason: string }) => [path, reason]),
   )
   expect(reasons["no-such-package"]).toMatch(/Cannot find module/)
-  expect(reasons[module("broken.mjs")]).toBe("dex itself has an agent called codex")
+  expect(reasons[module("broken.mjs")]).toBe("dex itself has an agent with the source codex; choose a different one")
   expect(Object.values(reasons)).toContain("no folder is set")
   expect(reasons[join(home, ".notebook", "sessions", "monday.jsonl")]).toMatch(/too large to read/)
   expect((await warmDex(home, ["search", "axolotl", "--json"])).stdout).toContain("notebook:monday")

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { closedUrl } from "../support/embedding-server.ts"
@@ -53,6 +53,14 @@ describe("dex doctor", () => {
       expect(JSON.stringify([run, shown])).not.toContain(KEY.slice(0, 9))
       expect(everything(home)).not.toContain(KEY.slice(0, 9))
     }
+  })
+
+  test("names a check that fails itself by what it checks", async () => {
+    const home = tempDir()
+    mkdirSync(join(home, ".dex"), { mode: 0o700 })
+    writeFileSync(join(home, ".dex/hub.json"), "not JSON", { mode: 0o600 })
+    const { checks } = JSON.parse((await dex(home, ["doctor", "--json"])).stdout)
+    expect(checks).toContainEqual(expect.objectContaining({ name: "hub", status: "problem" }))
   })
 })
 

@@ -215,7 +215,11 @@ describe("tool calls", () => {
     ["arguments that are not JSON", { name: "search", arguments: '{"q": tok' }, /not valid JSON/],
     ["arguments that are a list", { name: "search", arguments: "[1]" }, /must be a JSON object/],
     ["arguments that are a text", { name: "search", arguments: '"x"' }, /must be a JSON object/],
-    ["a name that nobody has", { name: "rm_rf", arguments: "{}" }, /no tool of that name. There are: search, read/],
+    [
+      "a name that nobody has",
+      { name: "rm_rf", arguments: "{}" },
+      /no tool with that name. The tools are: search, read/,
+    ],
     ["no name", { name: undefined, arguments: "{}" }, /names no tool/],
   ])("with %s are returned with a mark, next to those that are valid", async (_, bad, reason) => {
     const { reply } = await replyTo(() => [{ calls: [valid, bad] }], { tools })
@@ -373,8 +377,8 @@ describe("a server that is busy or failing", () => {
   })
 
   test.each([
-    [429, "llm_busy", /received too many requests \(429: slow down\), also after 3 retries/],
-    [500, "llm_failed", /failed \(500: slow down\), also after 3 retries/],
+    [429, "llm_busy", /received too many requests \(429: slow down\), even after 3 retries/],
+    [500, "llm_failed", /failed \(500: slow down\), even after 3 retries/],
   ])("with %i all the time is given up after 1, 2 and 4 seconds", async (status, code, message) => {
     const { error, model, server } = await replyTo(() => ({ status, json: { error: { message: "slow down" } } }))
     expect(error).toMatchObject({ name: "DexError", code, message: expect.stringMatching(message) })
@@ -521,7 +525,7 @@ describe("a server that refuses", () => {
     [{ status: 401 }, "llm_refused", /refused the key \(401\)\. Set another one: dex config set llm\.api_key/],
     [{ status: 403, body: "forbidden" }, "llm_refused", /\(403: forbidden\)/],
     [{ status: 402 }, "llm_no_credit", /requires payment/],
-    [{ status: 404 }, "llm_no_model", /has no model test-model, or no such address/],
+    [{ status: 404 }, "llm_no_model", /has no model test-model, or the path in llm.provider is wrong/],
     [{ status: 400, json: { error: { message: "x is not a valid model ID" } } }, "llm_no_model", /Check llm\.model/],
     [
       { status: 400, json: { error: { message: "This model's maximum context length is 8 tokens" } } },
@@ -533,7 +537,7 @@ describe("a server that refuses", () => {
     [{ headers: { "content-type": "text/html" }, body: "<h1>Hi</h1>" }, "llm_wrong_answer", /a web page.*ends in \/v1/],
     [{ json: { hello: 1 } }, "llm_wrong_answer", /did not answer as a chat/],
     [[{ raw: "data: {oops\n\n" }], "llm_wrong_answer", /not JSON/],
-    [[{ chunk: { choices: "none" } }], "llm_wrong_answer", /another form/],
+    [[{ chunk: { choices: "none" } }], "llm_wrong_answer", /a different form/],
     [[{ chunk: { error: { message: "it broke" } } }], "llm_failed", /stopped in the middle of its answer \(it broke\)/],
   ])("by %j is not retried", async (answer, code, message) => {
     const { error, model, server } = await replyTo(() => answer)

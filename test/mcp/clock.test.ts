@@ -17,11 +17,11 @@ test("a server whose clock was set back still looks for new messages", async () 
     return total
   }
   claudeSession(home, { id: "1".repeat(8), start: "2026-11-03T10:00:00Z", turns: [{ user: "before" }] })
-  await fresh.pickUp(50_000)
+  await fresh.readNewMessages(50_000)
   expect(await kept()).toBe(1)
   const real = Date.now
   vi.spyOn(Date, "now").mockImplementation(() => real() - 3_600_000)
   claudeSession(home, { id: "2".repeat(8), start: "2026-11-03T10:00:00Z", turns: [{ user: "after" }] })
-  await fresh.pickUp(50_000)
+  await fresh.readNewMessages(50_000)
   expect(await kept()).toBe(2)
 })

@@ -451,7 +451,7 @@ const withToken = (request: Request) => {
 }
 const { url, close } = await listen({
   fetch: withToken,
-  place: { host: "127.0.0.1", port: 0 },
+  address: { host: "127.0.0.1", port: 0 },
   isOwner: () => true,
   log,
 })

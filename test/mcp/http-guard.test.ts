@@ -93,7 +93,7 @@ function wrongIn({ path, method, known, ours }: Case, { status, headers, body }:
   return [401, 403, 500].includes(status) ? `${status} with the token` : undefined
 }
 
-test("malformed HTTP gets no data either", async () => {
+test("malformed HTTP gets no data", async () => {
   const { port, token } = shared()
   const say = (text: string) =>
     new Promise<string>((resolve, reject) => {
@@ -271,7 +271,7 @@ test("a bucket fills at its rate, never above its size, and not if the clock goe
   expect([wait(), wait(), wait()]).toEqual([0, 0, 100])
 })
 
-test("what is loopback, and what is foreign there", () => {
+test("recognises loopback addresses, and foreign Host and Origin headers", () => {
   for (const host of ["localhost", "127.0.0.1", "127.8.9.10", "::1", "[::1]"]) expect(isLoopback(host), host).toBe(true)
   for (const host of ["127.0.0.1.evil.example", "0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", ""])
     expect(isLoopback(host), host).toBe(false)

@@ -56,7 +56,7 @@ test("a call that is cancelled during the first read never runs", async () => {
 test.each([
   ["serve", "an empty home", []],
   ["serve", "conversations that nobody read yet", [smallHome]],
-  ["mcp agent", "conversations that nobody read yet", [smallHome]],
+  ["serve agent", "conversations that nobody read yet", [smallHome]],
 ] as const)("dex %s ends with 0 when its input ends immediately: %s", async (command, _, fill) => {
   const home = tempDir()
   for (const put of fill) put(home)

@@ -99,7 +99,7 @@ setInterval(() => {}, 1000)`,
 const cancelled = (id: number) =>
   `${call(id, "dex_search", { query: "zeppelin" })}\n${JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } })}`
 
-test("a cancelled call does not delay the next, also during the first read", async () => {
+test("a cancelled call does not delay the next, even during the first read", async () => {
   const read = tempDir()
   smallHome(read)
   await dex(read, ["sync"])

@@ -183,7 +183,7 @@ function aroundDifference(call: string, usual: string, own: string): string[] {
   return [call, ...[usual, own].map((text) => text.slice(Math.max(0, at - 100), at + 100))]
 }
 
-describe("what a private project contains", () => {
+describe("the content of a private project", () => {
   // Folders of one length and one number of words, because their paths are part of the indexed text.
   const all = sharedTempDir()
   const homeOf = (name: string) => join(all, "abc"[Object.keys(PRIVATE).indexOf(name)]!)
@@ -202,11 +202,11 @@ describe("what a private project contains", () => {
     return answers
   }
 
-  test("every tool has a call here", () => {
+  test("there is a call here for every tool", () => {
     expect(Object.keys(CALLS).sort()).toEqual(offeredTools.map(({ mcp }) => mcp.name).sort())
   })
 
-  test("the calls find what is public", async () => {
+  test("the calls find the public content", async () => {
     const answers = JSON.stringify(await answersIn("no private project"))
     for (const words of ["The xylophone", "Showing results for", "words that start with it", "match too little"])
       expect(answers).toContain(words)

@@ -91,7 +91,7 @@ test("streams the suggestions of a subscription as they come, and continues afte
   expect([await late.next(), await late.next()].map(({ suggestion }) => suggestion)).toEqual(["elsewhere", "new"])
 })
 
-test("a new client gets what is pending, once; a foreign id is refused", async () => {
+test("a new client gets pending suggestions once; a foreign id is refused", async () => {
   const home = tempDir()
   const { suggestions, tell } = kept(home)
   suggestions.subscribe(subscriptionOf("live", { deliver: "sse" }))
@@ -109,10 +109,10 @@ test("a new client gets what is pending, once; a foreign id is refused", async (
 })
 
 /** A stream without a network: the reader decides when to read. */
-async function streamOf(home: string, mayLeave = async (_project: string) => true) {
+async function streamOf(home: string, mayBeSent = async (_project: string) => true) {
   const suggestions = openSuggestions(join(home, ".dex", "suggest.db"))
   onTestFinished(() => suggestions.close())
-  const streams = createStreams({ suggestions: () => suggestions, mayLeave, log: (line) => expect.fail(line) })
+  const streams = createStreams({ suggestions: () => suggestions, mayBeSent, log: (line) => expect.fail(line) })
   const { body } = await streams(new Request("http://127.0.0.1/suggestions"))
   const reader = body!.getReader()
   const next = async () => {
@@ -123,7 +123,7 @@ async function streamOf(home: string, mayLeave = async (_project: string) => tru
   return { next, end: () => reader.cancel() }
 }
 
-test("what a client did not take is not read, counts as pending, and is there for the next one", async () => {
+test("a suggestion that a client did not take counts as pending, and waits for the next client", async () => {
   const home = tempDir()
   const { suggestions, tell } = kept(home)
   suggestions.subscribe(subscriptionOf("live", { deliver: "sse" }))

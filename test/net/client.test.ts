@@ -45,7 +45,7 @@ async function closingWhenIdle() {
   })
   const connections = openConnections()
   onTestFinished(connections.close)
-  const request: NetRequest = { url: server.url, mostBytes: 100, connections }
+  const request: NetRequest = { url: server.url, maxBytes: 100, connections }
   expect(await (await send(request)).text()).toBe("ok")
   return { ...server, request }
 }
@@ -64,13 +64,13 @@ describe("a connection that the server closed while it was idle", () => {
 
   test("is not used for a request that must not be repeated", async () => {
     const { request, requests, sockets } = await closingWhenIdle()
-    expect(await (await send({ ...request, body: "only once", isOnce: true })).text()).toBe("ok")
+    expect(await (await send({ ...request, body: "only once", isUnrepeatable: true })).text()).toBe("ok")
     expect([requests.length, sockets.size]).toEqual([2, 2])
   })
 
   test("is not to blame if a new connection is reset", async () => {
     const { url, requests } = await serving((request) => request.socket.resetAndDestroy())
-    expect(await refused({ url, body: "x", mostBytes: 100 })).toMatchObject({ reason: "network", code: "ECONNRESET" })
+    expect(await refused({ url, body: "x", maxBytes: 100 })).toMatchObject({ reason: "network", code: "ECONNRESET" })
     expect(requests).toHaveLength(1)
   })
 })
@@ -78,8 +78,8 @@ describe("a connection that the server closed while it was idle", () => {
 describe("a limit", () => {
   test("of bytes ends an answer that has more", async () => {
     const { url } = await serving((_, response) => response.end("x".repeat(1_001)))
-    expect((await (await send({ url, mostBytes: 1_001 })).text()).length).toBe(1_001)
-    expect(await refused({ url, mostBytes: 1_000 })).toMatchObject({ name: "NetError", reason: "size" })
+    expect((await (await send({ url, maxBytes: 1_001 })).text()).length).toBe(1_001)
+    expect(await refused({ url, maxBytes: 1_000 })).toMatchObject({ name: "NetError", reason: "size" })
   })
 
   test.each<[string, Answer]>([
@@ -87,7 +87,7 @@ describe("a limit", () => {
     ["stops in the middle", (_, response) => response.writeHead(200).write("half")],
   ])("of time ends a request to a server that %s", async (_, answer) => {
     const { url } = await serving(answer)
-    expect(await refused({ url, mostBytes: 100, timeoutMs: 50 })).toMatchObject({ reason: "timeout" })
+    expect(await refused({ url, maxBytes: 100, timeoutMs: 50 })).toMatchObject({ reason: "timeout" })
   })
 
   test.each<[string, Answer]>([
@@ -99,12 +99,12 @@ describe("a limit", () => {
       answer(request, response)
       stop.abort()
     })
-    expect(await refused({ url, mostBytes: 100, timeoutMs: 60_000, signal: stop.signal })).toMatchObject({
+    expect(await refused({ url, maxBytes: 100, timeoutMs: 60_000, signal: stop.signal })).toMatchObject({
       reason: "stopped",
     })
     await expect(pauseBeforeRetry(60_000, stop.signal)).rejects.toMatchObject({ reason: "stopped" })
     const { url: unused, requests } = await serving(answer)
-    expect(await refused({ url: unused, mostBytes: 100, signal: stop.signal })).toMatchObject({ reason: "stopped" })
+    expect(await refused({ url: unused, maxBytes: 100, signal: stop.signal })).toMatchObject({ reason: "stopped" })
     expect(requests).toEqual([])
   })
 })
@@ -113,20 +113,20 @@ test("an answer that breaks off is an error, not a short answer", async () => {
   const { url } = await serving((request, response) => {
     response.writeHead(200, { "content-length": 100 }).write("half", () => request.socket.resetAndDestroy())
   })
-  expect(await refused({ url, mostBytes: 100 })).toMatchObject({ reason: "network", code: "ECONNRESET" })
+  expect(await refused({ url, maxBytes: 100 })).toMatchObject({ reason: "network", code: "ECONNRESET" })
 })
 
 test("a redirect is not followed", async () => {
   const other = await serving((_, response) => response.end())
   const { url } = await serving((_, response) => response.writeHead(307, { location: other.url }).end())
-  expect((await send({ url, mostBytes: 100, key: KEY })).status).toBe(307)
+  expect((await send({ url, maxBytes: 100, key: KEY })).status).toBe(307)
   expect(other.requests).toEqual([])
 })
 
 test("a request goes to the address that was checked, under the requested name", async () => {
   const { port, requests } = await serving((_, response) => response.end("ok"))
   const url = `http://hooks.example:${port}/in?a=1`
-  const reply = await send({ url, address: "127.0.0.1", body: "{}", isOnce: true, mostBytes: 100 })
+  const reply = await send({ url, address: "127.0.0.1", body: "{}", isUnrepeatable: true, maxBytes: 100 })
   expect(await reply.text()).toBe("ok")
   expect(requests).toEqual([`POST hooks.example:${port}/in?a=1`])
 })
@@ -134,7 +134,7 @@ test("a request goes to the address that was checked, under the requested name",
 describe("a key", () => {
   test("is not sent if others on the way could read it", async () => {
     for (const url of ["http://models.example/v1", "http://localhost.example/", "http://127.0.0.1.example/"])
-      expect(await refused({ url, key: KEY, mostBytes: 100 })).toMatchObject({
+      expect(await refused({ url, key: KEY, maxBytes: 100 })).toMatchObject({
         reason: "key_in_clear",
         message: expect.stringContaining("Use an https address"),
       })
@@ -146,14 +146,14 @@ describe("a key", () => {
       seen.push(request.headers.authorization)
       request.socket.resetAndDestroy()
     })
-    const error = await refused({ url, key: KEY, body: "the text", mostBytes: 100 })
+    const error = await refused({ url, key: KEY, body: "the text", maxBytes: 100 })
     expect(seen).toEqual([`Bearer ${KEY}`])
     const shown = inspect(error, { depth: 20, showHidden: true })
     expect(shown).not.toContain(KEY)
     expect(shown).not.toContain("the text")
   })
 
-  test("is removed from a server's message, also in pieces", () => {
+  test("is removed from a server's message, even in pieces", () => {
     const words = `no ${KEY}, ${KEY.slice(4)} sk-t***ghij Bearer:${KEY.slice(0, 9)} fine`
     expect(removeKey(words, KEY)).toBe("no [key] [key] [key] [key] fine")
     expect(removeKey("nothing to hide", undefined)).toBe("nothing to hide")

@@ -105,7 +105,7 @@ describe("tokens in pieces", () => {
     }
   })
 
-  test("a value without a mark is redacted if it was cut off, also in unclosed quotes", () => {
+  test("a value without a mark is redacted if it was cut off, even in unclosed quotes", () => {
     const value = token.slice(4, 30)
     for (const name of ['"api_key": "', "API_KEY=", "client_secret = '", "password: `"]) {
       expect(redactText(`${name}${value}\n... [output truncated]`)).not.toContain(value)

@@ -1,6 +1,6 @@
 import type { Random } from "./secrets.ts"
 
-// Where a secret stands when a transcript shows it: what surrounds, colours, numbers, prefixes, wraps or cuts its lines.
+// The ways in which a transcript shows a secret: surrounded, coloured, numbered, prefixed, wrapped or cut.
 
 export type Context = {
   name: string

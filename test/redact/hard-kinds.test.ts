@@ -9,7 +9,7 @@ const SCRIPT = fileURLToPath(new URL("../../../shared/tools/redteam/second/4-sec
 const isThere = existsSync(SCRIPT)
 if (!isThere) console.log("NOT RUN: the hard kinds of secrets, whose samples are not on this machine")
 
-test.skipIf(!isThere)("of the hard kinds of secrets, at least 90 % are redacted in all of their samples", async () => {
+test.skipIf(!isThere)("at least 90 % of the hard kinds of secrets are redacted in all of their samples", async () => {
   onTestFinished(() => {
     vi.restoreAllMocks()
     vi.unstubAllEnvs()

@@ -1,10 +1,9 @@
 import { Buffer } from "node:buffer"
 import type { Random } from "./secrets.ts"
 
-// Forty kinds of secrets that the rules were not written for: drawn by lot from the lists of gitleaks, trufflehog and
-// detect-secrets before the rules were changed, among the kinds for which there was no rule. 26 have a mark of their
-// own; 14 are known by their variable's name only. `ownRule` says that a rule names the kind since: such a kind is held
-// out no more, and the measurement counts it apart.
+// Forty kinds of secrets that the rules were not written for. They were drawn at random from the lists of gitleaks, trufflehog
+// and detect-secrets, among the kinds without a rule, before the rules were changed. 26 have their own prefix, and 14 are only
+// recognisable by their variable's name. `ownRule` marks a kind that has a rule now, which the measurement counts separately.
 
 export type HeldOut = {
   kind: string

@@ -1,6 +1,5 @@
-// Planted secrets: values of the form that each issuer gives out, made at random from a seed, in the places where
-// transcripts hide them. Every token is put together while the program runs, so that no file of the repository holds
-// anything that a secret scanner would take for real.
+// Planted secrets: random values from a seed, in each issuer's format, in the places where transcripts contain them. Tokens are
+// assembled at run time, so that no file of the repository contains anything that a secret scanner would report.
 
 export type Planted = {
   family: string

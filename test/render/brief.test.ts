@@ -259,7 +259,7 @@ describe("the work", () => {
     expect(mended.open_ends).toEqual([])
   })
 
-  test("does not take the end of a pipe for success", () => {
+  test("does not take the exit status of a pipe for success", () => {
     const brief = briefOf(numbered([ran("go test ./...", 1, "FAIL"), ran("go test ./... 2>&1 | tail -5", 0)]))
     expect(brief.commands.map(({ outcome, later }) => [outcome, later?.outcome])).toEqual([
       ["unknown", undefined],

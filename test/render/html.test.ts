@@ -2,9 +2,10 @@ import { describe, expect, test } from "vitest"
 import type { Part } from "../../src/core/conversation.ts"
 import { outcomesOf } from "../../src/render/fold.ts"
 import { highlightLines } from "../../src/render/html/code-html.ts"
+import { diffHtml } from "../../src/render/html/diff-html.ts"
 import { html } from "../../src/render/html/html.ts"
 import { markdownHtml } from "../../src/render/html/markdown-html.ts"
-import { diffHtml, messageHtml, terminalHtml } from "../../src/render/html/message-html.ts"
+import { messageHtml, terminalHtml } from "../../src/render/html/message-html.ts"
 
 describe("a template", () => {
   test("escapes inserted text, between tags and in attributes", () => {
@@ -100,13 +101,106 @@ test("terminal colours become classes, and every other sequence is removed", () 
   )
 })
 
-test("a change is shown side by side, with the differences within a line", () => {
-  const hunk = { path: "a.ts", old_start: 4, old_lines: 2, new_start: 4, new_lines: 3 }
-  const { html: shown } = diffHtml([{ ...hunk, lines: [" same", "-let a = 1", "+let a = 2", "+<new>"] }])
-  expect(shown).toContain(
-    '<td class="at">5</td><td class="old">let a = <mark>1</mark></td><td class="at">5</td><td class="new">let a = <mark>2</mark></td>',
+describe("a change", () => {
+  const hunk = { path: "a.ts", old_start: 9, old_lines: 2, new_start: 9, new_lines: 3 }
+  const shown = (lines: string[], path = "a.unknown") => diffHtml([{ ...hunk, path, lines }]).html
+  const words = (markup: string) => markup.replaceAll(/<[^>]*>/g, "")
+
+  test("has its removed lines above the added ones, with their numbers and the differences within a line", () => {
+    const markup = shown([" same", "-let a = 1", "-gone", "+let a = 2", "+<new>", " end"])
+    expect(markup).toContain('<div class="same" data-o=" 9" data-n=" 9"><code>same</code></div>')
+    expect(markup).toContain(
+      '<div class="run" tabindex="-1" data-change><del data-o="10" data-n="  "><code>let a = <mark>1</mark></code></del><del data-o="11" data-n="  "><code>gone</code></del><ins data-o="  " data-n="10"><code>let a = <mark>2</mark></code></ins><ins data-o="  " data-n="11"><code>&lt;new&gt;</code></ins></div>',
+    )
+    expect(markup.match(/data-change/g)).toHaveLength(1)
+  })
+
+  test("that only adds or only removes has one side; one that does both has its unchanged lines on both", () => {
+    for (const lines of [
+      [" same", "+new"],
+      [" same", "-old"],
+    ]) {
+      expect(shown(lines)).toContain('<div class="diff">')
+      expect(shown(lines)).not.toContain("was")
+    }
+    expect(shown([" same", "-old", "+new"])).toContain('<div class="diff two">')
+    expect(shown([" same", "-old", "+new"]).match(/>same</g)).toHaveLength(2)
+  })
+
+  test("is coloured by the language of its file, and a mark stays inside of the colours", () => {
+    const markup = shown(['-let a = "<b>&"', '+let a = "<b>&amp;é"'], "src/a.ts")
+    expect(markup).toContain('<span class="hljs-keyword">let</span>')
+    expect(markup).toContain('<span class="hljs-string">&quot;&lt;b&gt;&amp;<mark>amp;é</mark>&quot;</span>')
+    expect(words(markup)).toContain("let a = &quot;&lt;b&gt;&amp;&quot;")
+  })
+
+  test("has no numbers if the agent does not record the position, and says how many lines are left out", () => {
+    const lines = Array.from({ length: 9 }, (_, i) => `+${i}`)
+    const markup = diffHtml([{ ...hunk, old_start: 0, new_start: 0, lines }], 5, html` · <a href="/all">all</a>`).html
+    expect(markup).toContain('<div class="diff bare">')
+    expect(markup.match(/<ins/g)).toHaveLength(5)
+    expect(markup).toContain('<div class="gap">4 more lines · <a href="/all">all</a></div>')
+  })
+
+  test("of hostile or giant lines is text, line for line", () => {
+    const evil = [
+      "<script>x</script>",
+      "\u202ea\u2028b\r\nc\r",
+      "`${".repeat(5_000),
+      "[".repeat(20_000),
+      "/*".repeat(9_000),
+      '"\\'.repeat(9_000),
+    ]
+    for (const path of [
+      "a.ts",
+      "a.py",
+      "a.go",
+      "a.rs",
+      "a.rb",
+      "a.sh",
+      "a.html",
+      "a.yml",
+      "a.cpp",
+      "a.java",
+      "a.sql",
+      "a.json",
+      "a.ini",
+    ]) {
+      const markup = shown([...evil.map((line) => `-${line}`), ...evil.map((line) => `+${line}x`)], path)
+      expect(markup).not.toMatch(/<script|\u202e/)
+      expect([path, markup.match(/<del/g)?.length, markup.match(/<ins/g)?.length]).toEqual([path, 6, 6])
+      for (const line of evil.slice(2, 5)) {
+        const half = shown([`+${line.slice(0, 9_000)}`, "+end"], path)
+        expect([path, half.match(/<ins/g)?.length]).toEqual([path, 2])
+      }
+    }
+  })
+})
+
+test("changes to several files are folded by file, with the numbers of their lines", () => {
+  const at = { old_start: 1, old_lines: 1, new_start: 1, new_lines: 1 }
+  const call: Part = { type: "tool_call", text: '{"patch":"…"}', origin: "agent", tool: "apply_patch", call_id: "1" }
+  const hunks = [
+    { ...at, path: "/code/a.ts", lines: ["-a", "+b", "+c"] },
+    { ...at, path: "/code/b.ts", lines: ["+<d>"] },
+  ]
+  const result: Part = {
+    type: "tool_result",
+    text: "ok",
+    origin: "local_tool",
+    tool: "apply_patch",
+    call_id: "1",
+    is_error: false,
+    hunks,
+  }
+  const messages = [{ number: 1, role: "assistant" as const, parts: [call, result], facts: [] }]
+  const options = { agent: "Codex", root: "/code", outcomes: outcomesOf(messages), maxChars: 100 }
+  const shown = messageHtml(messages[0]!, options)!.html
+  const files = [...shown.matchAll(/<details class="fold file" open><summary>(.*?)<\/summary>/g)].map(([, head]) =>
+    head!.replaceAll(/<[^>]*>/g, ""),
   )
-  expect(shown).toContain('<td class="none"></td><td class="at">6</td><td class="new">&lt;new&gt;</td>')
+  expect(files).toEqual(["a.ts +2 −1", "b.ts +1 −0"])
+  expect(shown).toContain("&lt;d&gt;")
 })
 
 describe("a message", () => {

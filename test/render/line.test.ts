@@ -180,7 +180,7 @@ describe("which messages", () => {
     expect([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].filter((n) => isInRanges(ranges, n))).toEqual(expected)
   })
 
-  test.each(["x", "0", "7-5", "1-2-3", "-4", "1.5"])("%s is refused, and how to write it is said", (text) => {
+  test.each(["x", "0", "7-5", "1-2-3", "-4", "1.5"])("%s is refused, and the error says how to write it", (text) => {
     expect(() => readIndices(text)).toThrow(/Write 5, 5-10 or 1,5,10-15/)
   })
 

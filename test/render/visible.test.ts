@@ -55,7 +55,7 @@ describe("joiners and selectors that belong to a sign or a word", () => {
     ["selectors after letters", "a\ufe0fb\ufe0e", "ab"],
     ["a flag spelt in tags", "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}", "🏴"],
     ["letters spelt in tags", "run\u{e0072}\u{e006d}\u{e0020}\u{e002d} it", "run it"],
-  ])("%s are taken out", (_, text, left) => {
+  ])("%s are removed", (_, text, left) => {
     expect(visibleText(text)).toBe(left)
   })
 })

@@ -64,7 +64,7 @@ test("folding does not change scores and the order of the best", async () => {
     expect(apart.find((hit) => hit.row.ref.id === row.ref.id)).toMatchObject({ score, parts })
 })
 
-test("a subagent alone is shown as its parent, also if another subagent started it", async () => {
+test("a subagent alone is shown as its parent, even if another subagent started it", async () => {
   const { rows } = await world([
     { id: "main", says: ["Please look into the login"] },
     { id: "sub", says: ["Look for causes"], more: subagentOf("main") },

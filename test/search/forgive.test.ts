@@ -42,7 +42,7 @@ describe("a word that occurs nowhere", () => {
     ["wingmn", "wingman", "2"],
     ["authenticaton", "authentication", "1"],
     ["repositiry", "repository", "3"],
-  ])("%s is taken for %s, and that is said", async (typed, meant, id) => {
+  ])("%s is replaced by %s, and the answer says so", async (typed, meant, id) => {
     const { ids, notes, replaced } = await found(typed)
     expect(ids).toEqual([id])
     expect(replaced[0].by[0]).toBe(meant)

@@ -69,8 +69,8 @@ describe("fusion", () => {
     ])
   const near = (vectors: Awaited<ReturnType<typeof history>>["vectors"], text: string, from = -1) => ({
     hits: vectors.scan(EMBEDDER, vectorOf(text), { limit: 100, filter: {} }),
-    near: from,
-    worth: scoreByRank,
+    minCosine: from,
+    scoreOf: scoreByRank,
   })
 
   test("the parts of every score add up to it, and both lists are named", async () => {
@@ -89,7 +89,7 @@ describe("fusion", () => {
   test("if nothing is near, the order is that of the words alone", async () => {
     const { index } = await ready()
     const lexical = await rank(index, parseQuery("refresh token service"), {})
-    const fused = fuseRankings(lexical, { hits: [], near: 0, worth: scoreByRank })
+    const fused = fuseRankings(lexical, { hits: [], minCosine: 0, scoreOf: scoreByRank })
     expect(fused.conversations.map((one) => one.ref.id)).toEqual(lexical.conversations.map((one) => one.ref.id))
     expect(fused.messages.map((one) => one.number)).toEqual(lexical.messages.map((one) => one.number))
   })
@@ -107,13 +107,13 @@ describe("fusion", () => {
   })
 
   test("by distance, only messages that stand out by three deviations gain, and more if they stand out more", async () => {
-    const worth = scoreByDistance({ centre: 0.1, deviation: 0.05 })
-    expect([0.05, 0.25].map((cosine) => worth(cosine, 0))).toEqual([0, 0])
-    expect(worth(0.3, 7)).toBeCloseTo(0.1)
-    expect(worth(0.5, 7)).toBeCloseTo(0.5)
+    const scoreOf = scoreByDistance({ centre: 0.1, deviation: 0.05 })
+    expect([0.05, 0.25].map((cosine) => scoreOf(cosine, 0))).toEqual([0, 0])
+    expect(scoreOf(0.3, 7)).toBeCloseTo(0.1)
+    expect(scoreOf(0.5, 7)).toBeCloseTo(0.5)
     const { index, vectors } = await ready()
     const lexical = await rank(index, parseQuery("refresh token"), {})
-    const asked = { ...near(vectors, "rotate credentials of the login service", 0.5), worth }
+    const asked = { ...near(vectors, "rotate credentials of the login service", 0.5), scoreOf }
     const fused = fuseRankings(lexical, asked)
     for (const { score, parts } of [...fused.messages, ...fused.conversations])
       expect(addsUp({ score_final: score, terms: parts })).toBe(true)
@@ -130,7 +130,7 @@ describe("fusion", () => {
     const lexical = await rank(index, parseQuery("token"), {})
     const found = {
       ...near(vectors, "customers signed out", 0.3),
-      worth: scoreByDistance({ centre: 0, deviation: 0.2 }),
+      scoreOf: scoreByDistance({ centre: 0, deviation: 0.2 }),
     }
     const fused = fuseRankings(lexical, found)
     const before = fused.conversations.map(({ ref }) => ref.id)

@@ -65,7 +65,7 @@ const input = { by: "conversation", limit: 20, offset: 0 } satisfies Partial<Sea
 const rounded = (value: unknown) =>
   JSON.parse(JSON.stringify(value, (_, one) => (typeof one === "number" ? Number(one.toPrecision(9)) : one)))
 
-describe("what a private project contains", () => {
+describe("the content of a private project", () => {
   test("changes no score, count or order of a search, and no correction", async () => {
     const answers = async ({ store, index, visible }: Awaited<ReturnType<typeof historyWith>>) => {
       const all: unknown[] = []
@@ -79,7 +79,7 @@ describe("what a private project contains", () => {
         })
       }
       for (const text of ["xylophane", "connectn", "conec", "conne", "marsupal", "wallaby"])
-        all.push(await correctWords({ store, index: visible, hidden: [SECRET], few: 10 }, parseQuery(text)))
+        all.push(await correctWords({ store, index: visible, hidden: [SECRET], maxMessages: 10 }, parseQuery(text)))
       return rounded(all)
     }
     const alone = await answers(await historyWith([]))

@@ -172,7 +172,7 @@ describe("ranking", () => {
     expect(outcome.skipped).toMatchObject([{ reason: "duplicate" }])
   })
 
-  test("three words of which hardly any occur find nothing, and the outcome names what came near", async () => {
+  test("words that hardly occur find nothing, and the outcome names what came near", async () => {
     const { ask } = await history(
       Array.from({ length: 40 }, (_, i) =>
         conversation(`c${i}`, [textMessage(`k${i}`, `message number ${i} about the server`)]),
@@ -233,7 +233,7 @@ describe("common words", () => {
     })
   })
 
-  test("in a large history, rare words find and common words order; the work is limited if all are common", async () => {
+  test("in a large history rare words find messages and common words order them; the work is limited if all are common", async () => {
     const { index } = await history(many())
     const large = {
       ...index,
@@ -250,6 +250,33 @@ describe("common words", () => {
     expect(common.newest).toBeLessThan(100_000)
     const { messages } = await rank(large, parseQuery("error zebra"), {})
     expect(messages[0]!.parts.map((part) => part.name)).toContain("common")
+  })
+
+  test("a word that none of the newest messages contain is looked up among common ones, if any message contains it", async () => {
+    const { index } = await history(many())
+    const large = {
+      ...index,
+      sizes: async (terms: Term[]) => {
+        const { shares, ...others } = await index.sizes(terms)
+        return { ...others, messages: 1_000_000, shares: shares.map((share) => (share < 0.1 ? 0 : share)) }
+      },
+    }
+    expect((await planQuery(large, parseQuery("error file zebra"))).match).toEqual([{ words: "zebra" }])
+    expect((await planQuery(large, parseQuery("error file zebrafinch"))).match).toEqual([
+      { words: "file" },
+      { words: "error" },
+    ])
+  })
+
+  test("a word that is rare, and yet in very many messages, is looked up in the newest ones", async () => {
+    const { index } = await history(many())
+    const large = {
+      ...index,
+      sizes: async (terms: Term[]) => ({ ...(await index.sizes(terms)), messages: 100_000_000 }),
+    }
+    const plan = await planQuery(large, parseQuery("zebra"))
+    expect(plan.match).toEqual([{ words: "zebra" }])
+    expect(plan.newest).toBeGreaterThan(0)
   })
 })
 

@@ -31,7 +31,7 @@ test("a conversation that can be read can be resumed and handed over, or the age
   expect(unclear.map(({ name }) => name)).toEqual([])
 })
 
-test("names are given once, and can begin a ref", () => {
+test("agents' names and aliases are unique, and every name can begin a ref", () => {
   const typed = agents.flatMap(({ source, aliases = [] }) => [source, ...aliases])
   expect(new Set(typed).size).toBe(typed.length)
   expect(sourceIds.filter((source) => !/^[a-z][a-z0-9_]{0,39}$/.test(source))).toEqual([])

@@ -31,7 +31,7 @@ test("every figure in docs/performance.md was written by the bench, with its com
   expect(quick.match(/^\| `dex .* [0-9a-f]{7,40} \| \d{4}-\d\d-\d\d \|$/gm)?.length).toBeGreaterThan(8)
 })
 
-test("what the bench writes has a commit and a date in each row, also without a baseline", () => {
+test("every row that the bench writes has a commit and a date, even without a baseline", () => {
   const now = samples(100, 100, 100, 100, 100)
   const all = [measured("a", now, now), measured("b", now, "missing"), measured("c", now, undefined)]
   const quick = quickTable(all, STAMP)
@@ -43,7 +43,7 @@ test("what the bench writes has a commit and a date in each row, also without a 
   expect(faultsOf(page("watch", part))).toEqual([])
 })
 
-test("a figure without commit or date, in another shape or outside of what the bench wrote is refused", () => {
+test("a figure without a commit or date, in another format, or not written by the bench is refused", () => {
   const quick = quickTable([measured("a", samples(1), samples(1))], STAMP)
   expect(faultsOf(page("quick", quick.replace("0123abcde", "")))).toEqual(['line 9: "" is no commit'])
   expect(faultsOf(page("quick", quick.replace("0123abcde", "0123abcde, changed")))).toHaveLength(1)
@@ -55,7 +55,7 @@ test("a figure without commit or date, in another shape or outside of what the b
   expect(faultsOf("A sync takes 1.2 × as long.")).toHaveLength(1)
 })
 
-test("a part is written in its place, and the rest of the page stays as it is", () => {
+test("a part of the page is replaced in place, and the rest of the page does not change", () => {
   const first = withPart(
     "# Performance\n\n<!-- bench quick -->\nold\n<!-- end of bench quick -->\n\n## Goals\n",
     "quick",
@@ -78,10 +78,10 @@ test("the median of five pairs decides, in processor time", () => {
   expect(verdictOf([measured("a", now, "missing"), measured("a", now, undefined)]).tooSlow).toEqual([])
 })
 
-/** They only fall. */
+/** The highest ceiling that each command may have. These may only be lowered. */
 const CEILINGS: Record<string, number> = { sync: 1.5, "sync-again": 1.4, search: 1.4, "first-search": 1.55 }
 
-test("what is above the limit has a reason and a ceiling of its own, and no ceiling rises", () => {
+test("every command above the limit has a reason and its own ceiling, and no ceiling rises", () => {
   for (const [name, { ceiling, because }] of Object.entries(ABOVE_LIMIT)) {
     expect(ceiling, name).toBeGreaterThan(LIMIT)
     expect(ceiling, name).toBeLessThanOrEqual(CEILINGS[name] ?? LIMIT)

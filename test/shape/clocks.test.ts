@@ -5,7 +5,7 @@ import { expect, test } from "vitest"
 const ROOT = join(import.meta.dirname, "../..")
 const CLOCKS =
   /performance\.now|hrtime|cpuUsage|memoryUsage|resourceUsage|processorMs|watchMemory|Date\.now\(\) - (?:start|asked|before)/
-/** The limits in vitest.config.ts are for what hangs. On a busy machine a minute is not long. */
+/** A time limit below 100 s. The limits in vitest.config.ts are for tests that hang, and a busy machine may need a minute. */
 const SHORT_LIMIT = /\btimeout: \d{1,2}_000\b/
 
 test("no test that shares the processors with others measures time or memory", () => {
@@ -16,7 +16,7 @@ test("no test that shares the processors with others gives up after less than 10
   expect(linesWith(SHORT_LIMIT, "{test,hub/test}/**/*.ts")).toEqual([])
 })
 
-/** The lines of tests that share the processors, with their files. */
+/** The matching lines, with their files, of tests that share the processors with others. */
 function linesWith(pattern: RegExp, glob: string): string[] {
   const files = globSync(glob, { cwd: ROOT }).map((file) => file.replaceAll("\\", "/"))
   const shared = files.filter(

@@ -14,7 +14,7 @@ export{said,all,early,sep};`
 
 const load = (text: string) => import(`data:text/javascript,${encodeURIComponent(text)}`)
 
-test("a bundle that is compiled ahead does the same", async () => {
+test("a bundle that is compiled ahead of time behaves the same", async () => {
   const [before, after] = await Promise.all([BUNDLE, compiledAhead(BUNDLE)].map(load))
   expect(after.said).toEqual(["a42"])
   expect(after.said).toEqual(before.said)
@@ -22,7 +22,7 @@ test("a bundle that is compiled ahead does the same", async () => {
   expect(after.early.name).toBe("early")
 })
 
-test("V8 compiles its functions and modules when it reads it, so that Node keeps them", () => {
+test("V8 compiles the bundle's functions and modules as soon as it reads them, so that Node caches them", () => {
   const body = (name: string) =>
     `let sum=0;for(let i=0;i<10;i++){sum+=i*${name.length};if(sum>99)return"${name}"}return sum`
   const functions = `function first(){${body("first")}}`

@@ -3,7 +3,7 @@ import { dirname, join, sep } from "node:path"
 import { expect, test } from "vitest"
 import { sourceFiles as files, importedFile, readSource as read } from "../support/source-files.ts"
 
-/** A folder may import from the lines above its own, never from its own line or below. */
+/** A folder may import from the lines above its own, but never from other folders on its own line or below. */
 const LAYERS = [
   ["core", "net"],
   ["subprocess"],
@@ -41,13 +41,13 @@ const LAYERS = [
 
 const SRC = join(import.meta.dirname, "../../src")
 const rank = new Map(LAYERS.flatMap((names, i) => names.map((name) => [name, i] as const)))
-/** The folder that has a line of its own: the first one or two of a path. */
+/** The folder in LAYERS to which a file belongs: the first one or two parts of its path. */
 const folderOf = (file: string) => {
   const [first, second] = file.split(sep)
   return rank.has(`${first}/${second}`) ? `${first}/${second}` : first!
 }
 
-test("imports point one way", () => {
+test("a folder imports only from the layers below it", () => {
   expect(files.length).toBeGreaterThan(50)
   const wrong = files.flatMap((file) => {
     const from = folderOf(file)
@@ -64,21 +64,21 @@ test("imports point one way", () => {
   expect([...new Set(wrong)]).toEqual([])
 })
 
-/** A variant is read by the code of the agent whose format it has. */
+/** A variant is read and wired by the code of the agent whose format it has, and one file reads what all agents' hooks report. */
 function isReaderOfVariant(from: string, to: string): boolean {
-  return from === join("more-agents", "records.ts") && /^agents.[a-z-]+.connector\.ts$/.test(to)
+  return from === join("more-agents", "records.ts") && /^agents.(?:[a-z-]+.(?:connector|wiring)|hooks)\.ts$/.test(to)
 }
 
-test("of all files only the registry names the agents of the other package", () => {
+test("only the registry names the agents of the other package", () => {
   const naming = files.filter((file) => !file.startsWith("more-agents") && read(file).includes("more-agents/"))
   expect(naming).toEqual([join("agents", "registry.ts")])
 })
 
-test("no two files import each other, however long the way round", () => {
+test("there are no import cycles, however long", () => {
   const graph = new Map(
     files.map((file) => [
       file,
-      // A type costs nothing at run time and may point back.
+      // Type imports cost nothing at run time, so they may be circular.
       [...read(file).matchAll(/^import (?!type)[^;]*?from "(\.[^"]+)"/gm)].map(([, target]) =>
         importedFile(file, target!),
       ),
@@ -107,16 +107,16 @@ const readsForeign = (file: string) =>
   file === join("agents", "kit", "foreign-sqlite.ts") ||
   (dirname(file) !== join("agents", "kit") && readingForeign.includes(dirname(file)))
 
-test("SQL is written in store/ only, but for the connectors that read other programs' databases", () => {
+test("SQL is written only in store/, except in connectors that read other programs' databases", () => {
   const elsewhere = files.filter((file) => !file.startsWith(`store${sep}`) && !readsForeign(file))
   const wrong = elsewhere.filter((file) => stringsOf(read(file)).some((text) => SQL.test(text)))
   expect(wrong).toEqual([])
 })
 
-/** Of its databases' files, whoever is outside store/ may only say that one is damaged, or remove it. */
+/** Outside store/, code may only mark a database as damaged, or remove it. */
 const WITHOUT_A_HANDLE = ["markDamaged", "removeDatabase"]
 
-test("no handle of dex's own databases leaves store/, and nobody else begins a transaction", () => {
+test("no handle of dex's own databases leaves store/, and no other folder begins a transaction", () => {
   const elsewhere = files.filter((file) => !file.startsWith(`store${sep}`) && !readsForeign(file))
   const taken = elsewhere.flatMap((file) =>
     [
@@ -132,7 +132,7 @@ test("no handle of dex's own databases leaves store/, and nobody else begins a t
   expect(begins).toEqual([])
 })
 
-test("no SQL is built from values: only constants in capitals may stand in it", () => {
+test("SQL is never built from values: only constants in capitals are inserted into it", () => {
   const wrong = files.flatMap((file) =>
     stringsOf(read(file))
       .filter((text) => SQL.test(text) && /\$\{/.test(text))
@@ -145,12 +145,12 @@ test("no SQL is built from values: only constants in capitals may stand in it", 
   expect(wrong).toEqual([])
 })
 
-/** The hub is a package of its own above all of src/, and has its SQL in one folder too. */
+/** The hub is a separate package that may import all of src/. Its SQL is in one folder too. */
 const HUB = join(SRC, "../hub/src")
 const hubFiles = readdirSync(HUB, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"))
 const readHub = (file: string) => readFileSync(join(HUB, file), "utf8")
 
-test("nothing on a laptop imports the hub, whose SQL is in store/ and built from no value", () => {
+test("nothing on a laptop imports the hub, and the hub's SQL is only in its store/ and never built from values", () => {
   expect(files.filter((file) => /from "(?:\.\.\/)+hub\/src\//.test(read(file)))).toEqual([])
   const withSql = hubFiles.filter((file) => stringsOf(readHub(file)).some((text) => SQL.test(text)))
   expect(withSql.length).toBeGreaterThan(3)
@@ -165,10 +165,10 @@ test("nothing on a laptop imports the hub, whose SQL is in store/ and built from
   )
 })
 
-/** An operator that joins expressions, or the star behind a quoted one. */
+/** An operator that joins expressions, or the star after a quoted expression. */
 const FTS5 = /^.\s*(OR|AND|NOT)\s*.$|["})]\s+(OR|AND|NOT|NEAR)\s+["$({]|\}"\s*\*/
 
-test("FTS5 expressions are made in store/ only: everybody else has terms", () => {
+test("FTS5 expressions are built only in store/, and other folders pass terms", () => {
   expect(stringsOf(read("store/index/terms.ts")).some((text) => FTS5.test(text))).toBe(true)
   const elsewhere = files.filter((file) => !file.startsWith(`store${sep}`))
   expect(elsewhere.filter((file) => stringsOf(read(file)).some((text) => FTS5.test(text)))).toEqual([])
@@ -184,7 +184,7 @@ test("every write takes its lock first: no transaction begins without IMMEDIATE"
   expect(wrong).toEqual([])
 })
 
-test("the first file imports nothing that an old Node could not load", () => {
+test("the entry file imports nothing that an old Node could not load", () => {
   expect([...read("cli/dex.ts").matchAll(/^import .*from "(.*)"/gm)].map(([, name]) => name)).toEqual([
     "node:module",
     "../app/version.ts",

@@ -7,15 +7,15 @@ const read = (file: string) => readSource(file.replaceAll("/", sep))
 
 const EXPORTED = /^export (?:async )?(?:function\*?|const|let|class|type|interface|enum) ([\w$]+)/gm
 
-/** What several files may export under one name, and which files. */
+/** The names that several files may export, and which files. */
 const SHARED: Record<string, RegExp> = {
   // Does a command's work. The command's declaration loads it on first use; nobody looks for it by this name.
   run: /^(?:tools\/[\w-]+\/run(?:-[\w-]+)?|answers\/[\w-]+\.run)\.ts$/,
-  // In wiring.ts it stands in the text of a plugin that OpenCode loads: installed files must stay as they are.
+  // In wiring.ts the name is in the text of a plugin for OpenCode, and installed plugins must not change.
   Dex: /^(?:tools\/context|agents\/opencode\/wiring)\.ts$/,
 }
 
-test("a name that is exported says one thing: no two files export the same one", () => {
+test("no two files export the same name", () => {
   const places = Map.groupBy(
     files.flatMap((file) =>
       [...new Set(Array.from(read(file).matchAll(EXPORTED), ([, name]) => name!))].map((name) => ({ name, file })),
@@ -29,13 +29,13 @@ test("a name that is exported says one thing: no two files export the same one",
   expect(Object.keys(SHARED).filter((name) => !shared.some(([one]) => one === name))).toEqual([])
 })
 
-/** Names that fitted everything, and so were given to everything. A variable of a few lines may have them. */
+/** Names that fit anything and so say nothing. Variables with a short scope may have them. */
 const VAGUE = "(told|Told|asked|Asked|Answer|textOf|nameOf|usageOf)"
 const VAGUE_FUNCTION = new RegExp(`\\bfunction\\*? ${VAGUE}\\b`, "g")
 const VAGUE_ARROW = new RegExp(`\\bconst ${VAGUE} = (?:async )?(?:<\\w+>)?\\([^()]*\\)[^()\\n]* =>`, "g")
 const VAGUE_TYPE = new RegExp(`^(?:export )?(?:type|interface|class) ${VAGUE}\\b`, "gm")
 
-test("no function and no type has a name that says nothing", () => {
+test("no function or type has one of the names that fit anything", () => {
   const wrong = files.flatMap((file) =>
     [VAGUE_FUNCTION, VAGUE_ARROW, VAGUE_TYPE].flatMap((declared) =>
       Array.from(read(file).matchAll(declared), ([, name]) => `${file}: ${name}`),

@@ -5,7 +5,7 @@ import { readSource, sourceFiles } from "../support/source-files.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 
-/** The folders of src/ that open connections, and how SECURITY.md names what they are for. */
+/** The folders of src/ that open connections, and the words in SECURITY.md for their purpose. */
 const WAYS_OUT: Record<string, string> = {
   embed: "embeddings (`embed.provider`)",
   "hub-client": "a hub (`dex hub share`)",
@@ -15,7 +15,7 @@ const WAYS_OUT: Record<string, string> = {
   view: "pages (`dex view`)",
 }
 
-/** Types are no connection: `import type` and `{ type X }` are left out. */
+/** Code that opens connections. Imports of types alone do not match. */
 const CONNECTS = [
   /^import (?!type\b)(?!\{ (?:type \w+(?:, )?)+ \}).*"node:(?:http|https|http2|net|tls|dgram|dns)(?:\/promises)?"/m,
   /import\("node:(?:http|https|http2|net|tls|dgram|dns)(?:\/promises)?"\)/,
@@ -23,7 +23,7 @@ const CONNECTS = [
   /^import \{[^}]*\bsend\b[^}]*\} from "[./]+\/net\/client\.ts"/m,
 ]
 
-/** What sends a request over HTTP; a server is made by `createServer`. */
+/** Code that sends an HTTP request. */
 const SENDS = [
   /import\("(?:node:)?https?2?"\)/,
   /(?<![.\w])(?:fetch|WebSocket|EventSource)\((?!request: Request\))/,
@@ -31,7 +31,7 @@ const SENDS = [
 ]
 const FROM_HTTP = /^import \{([^}]*)\} from "(?:node:)?https?2?"/gm
 
-test("one file sends HTTP requests, in dex and in the hub; a page in the browser asks its own server", () => {
+test("only one file sends HTTP requests, in dex and in the hub; a page in the browser asks its own server", () => {
   const sends = ({ text }: { text: string }) => {
     const taken = [...text.matchAll(FROM_HTTP)].flatMap(([, names]) => names!.split(",").map((name) => name.trim()))
     const others = taken.filter((name) => name !== "" && name !== "createServer" && !name.startsWith("type "))
@@ -43,7 +43,7 @@ test("one file sends HTTP requests, in dex and in the hub; a page in the browser
   expect(sending.map(({ file }) => file)).toEqual(["net/client.ts"])
 })
 
-test("only six folders open connections, and SECURITY.md says what each of them sends or answers", () => {
+test("only six folders open connections, and SECURITY.md says what each one sends or answers", () => {
   const connecting = sources().filter(({ text }) => CONNECTS.some((pattern) => pattern.test(text)))
   const folders = new Set(connecting.map(({ file }) => /^(?:serve\/|suggest\/(?=.*\/))?[^/]+/.exec(file)![0]))
   expect(folders.delete("net")).toBe(true) // for the others
@@ -52,7 +52,7 @@ test("only six folders open connections, and SECURITY.md says what each of them 
   expect(Object.values(WAYS_OUT).filter((words) => !page.includes(words))).toEqual([])
 })
 
-test("git reaches a network only to copy a repository of documents", () => {
+test("git uses the network only to copy a repository of documents", () => {
   const reaching = sources().filter(({ file, text }) => {
     const runs = file !== "git/run.ts" && text.includes("runGit(")
     return runs && !text.includes("readsOnly: true")

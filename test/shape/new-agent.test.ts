@@ -28,7 +28,7 @@ const MESSAGES = [
   { type: "telemetry", id: "3" },
 ]
 
-/** A copy of what the script writes into, with the script run in it. */
+/** Copies the folders into which the script writes, and runs the script there. */
 function begun(name: string, file: string, text: string) {
   const root = tempDir()
   const home = join(root, "home")
@@ -50,7 +50,7 @@ test.each([
   ["lines, by their other name", "1.ndjson", MESSAGES.map((one) => `${JSON.stringify(one)}\n`).join("")],
   ["one piece of JSON", "1.json", JSON.stringify({ id: "s", version: 1, messages: MESSAGES })],
 ])(
-  "an agent that is begun with a session in %s passes the contract, and its fixture has no secrets",
+  "an agent created from a session in %s passes the contract, and its fixture has no secrets",
   async (_, file, text) => {
     const { root, stderr, status } = begun("some-agent", file, text)
     expect([stderr, status]).toEqual(["", 0])
@@ -63,7 +63,7 @@ test.each([
     const made = (await import(pathToFileURL(join(root, "packages/more-agents/src/some-agent.ts")).href)) as {
       someAgentConnector: Connector
     }
-    // Elsewhere a golden file that is missing is a fault; here it is made.
+    // In CI a missing golden file is an error; without CI the contract creates it.
     vi.stubEnv("CI", "")
     onTestFinished(() => void vi.unstubAllEnvs())
     for (const { run } of contractOf(made.someAgentConnector, fixtures)) await run()
@@ -73,7 +73,7 @@ test.each([
   },
 )
 
-test("an agent that is there, a name that cannot begin a ref, and a database are refused with the reason", () => {
+test("an existing agent, a name that cannot begin a ref, and a database are refused with the reason", () => {
   expect(begun("pi", "1.jsonl", "{}\n")).toMatchObject({
     status: 2,
     stderr: expect.stringContaining("is there already"),

@@ -12,7 +12,7 @@ const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as
   dependencies: Record<string, string>
   version: string
 }
-/** As npm writes it: our own packages, and the links to them. */
+/** Our own packages and the links to them, as npm names them in the lockfile. */
 const OWN = [
   ...["node_modules/dexctx-embed-local", "packages/embed-local", "node_modules/dex-hub", "hub"],
   ...["node_modules/dex-more-agents", "packages/more-agents"],
@@ -32,7 +32,7 @@ const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) a
   >
 }
 
-test("what npm installs for a user stays within 15 packages direct and 60 in all", () => {
+test("a user's npm installs at most 15 direct packages and 60 in all", () => {
   const installed = new Set(Object.keys(manifest.dependencies))
   for (const name of installed)
     for (const more of Object.keys(lock.packages[`node_modules/${name}`]!.dependencies ?? {})) installed.add(more)
@@ -41,12 +41,12 @@ test("what npm installs for a user stays within 15 packages direct and 60 in all
   expect([...installed]).not.toContain("pg")
 })
 
-test("the lockfile holds no download address", () => {
+test("the lockfile contains no download address", () => {
   const named = Object.entries(lock.packages).filter(([, entry]) => entry.resolved !== undefined)
   expect(named.map(([, { resolved }]) => resolved)).toEqual(["hub", "packages/more-agents", "packages/embed-local"])
 })
 
-test("our own packages bring no others, and install nothing", () => {
+test("our own packages have no dependencies and no install scripts", () => {
   const folder = join(ROOT, "packages")
   expect(readdirSync(folder)).toEqual(["embed-local", "more-agents"])
   for (const [name, scripts] of [
@@ -59,7 +59,7 @@ test("our own packages bring no others, and install nothing", () => {
   }
 })
 
-test("the lockfile pins every package by its hash, but for development tools' binaries for other machines", () => {
+test("the lockfile pins every package by its hash, except development tools' binaries for other platforms", () => {
   const unpinned = Object.entries(lock.packages).filter(
     ([path, { integrity = "" }]) => path !== "" && !OWN.includes(path) && !/^sha512-[\w+/]{86}==$/.test(integrity),
   )
@@ -71,7 +71,7 @@ test("dependencies are pinned exactly", () => {
   expect(Object.entries(manifest.dependencies).filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([])
 })
 
-test("reading commands start without the modules of Node that take milliseconds to load", () => {
+test("reading commands start without loading Node's slow modules", () => {
   for (const file of ["main.js", "hook.js"]) {
     const loaded = [...readFileSync(join(ROOT, "dist", file), "utf8").matchAll(/\bfrom\s*"node:([^"]+)"/g)]
     expect(loaded.length).toBeGreaterThan(5)
@@ -80,7 +80,7 @@ test("reading commands start without the modules of Node that take milliseconds 
   }
 })
 
-test("the list of commands is in the first file only: whatever is loaded after it does not declare them all again", () => {
+test("the list of commands is only in the first file, so that files loaded later do not declare them again", () => {
   const { summary } = otherCommands[0]!
   const files = readdirSync(join(ROOT, "dist"), { recursive: true }).map(String)
   const having = files.filter(
@@ -89,7 +89,7 @@ test("the list of commands is in the first file only: whatever is loaded after i
   expect(having).toEqual(["main.js"])
 })
 
-test("the package holds the program, nothing of the workshop, and works installed without any install script", () => {
+test("the package contains the program and no development files, and works without any install script", () => {
   const dir = tempDir()
   mkdirSync(join(dir, "home"))
   const npm = (args: string[], cwd: string) =>
@@ -114,7 +114,7 @@ test("the package holds the program, nothing of the workshop, and works installe
   expect(run(["sync"])).toMatch(/Nothing new in 0 transcripts/)
 })
 
-test("the repository names not the folder that it stands in", () => {
+test("no tracked file names the folder of this checkout", () => {
   const tracked = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).trim().split("\n")
   const wrong = tracked.filter((file) => {
     if (/\.(db|png|zst)$/.test(file)) return false
@@ -125,7 +125,7 @@ test("the repository names not the folder that it stands in", () => {
   expect(readdirSync(ROOT)).toContain(".npmrc")
 })
 
-test("the licences of what is bundled travel with it, also where a package lies in another or above", () => {
+test("the licences of bundled packages are included, even if a package is nested or in a folder above", () => {
   const text = readFileSync(join(ROOT, "dist/THIRD_PARTY_LICENSES.txt"), "utf8")
   const named = [...text.matchAll(/^(\S+) \d\S* \(.+\)$/gm)].map(([, name]) => name)
   expect(named).toEqual(expect.arrayContaining(["better-sqlite3", "hono", "@clack/prompts", "fast-string-width"]))

@@ -18,7 +18,7 @@ function redacted(name: string, text: string): string {
   return stdout
 }
 
-test("a session that is to be shown to others is printed without secrets, and stays JSON", () => {
+test("prints a session without its secrets, as valid JSON", () => {
   const lines = [
     { type: "user", text: `my token is ${SECRET}` },
     { env: { DB_PASSWORD: "hunter2-Zk9!x" }, n: 1 },

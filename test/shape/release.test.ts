@@ -8,7 +8,7 @@ import { sharedTempDir } from "../support/temp.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 
-/** A copy of this repository, as it is on disk, that is ready to be released as the version it has. */
+/** A copy of this checkout that is ready to be released with its current version. */
 function readyCopy(folder: string) {
   const listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ":!test", ":!eval", ":!e2e"]
   const files = execFileSync("git", listed, { cwd: ROOT, encoding: "utf8" }).split("\0").filter(Boolean)
@@ -25,7 +25,7 @@ function readyCopy(folder: string) {
     "CHANGELOG.md",
     () => `# Changelog\n\n## [Unreleased]\n\n## [${version}]\n\n- What is new.\n\n## [0.0.1]\n\n- Old.\n`,
   )
-  // A link is no folder to git: the line with a slash does not cover it.
+  // If node_modules is a link, git does not treat it as a folder, so a pattern with a slash does not match it.
   edit(".gitignore", (text) => `${text}node_modules\n`)
   const repository = makeRepository(folder)
   repository.git("add", "--all")
@@ -38,7 +38,7 @@ const withField = (name: string, value: unknown) => (text: string) =>
 
 const copy = readyCopy(sharedTempDir())
 
-/** What the check prints, and the names of the checks that failed. */
+/** The output of the check, and the names of the failed checks. */
 function check(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, ["scripts/release-check.mjs", ...args], {
     cwd: copy.folder,
@@ -48,7 +48,7 @@ function check(...args: string[]) {
   return { status, failed, text: stdout + stderr }
 }
 
-test("a commit that is ready can be released: before its tag exists, and as the commit that its tag names", () => {
+test("a commit that is ready can be released, before its tag exists and once the tag names it", () => {
   const { version } = JSON.parse(copy.read("package.json")) as { version: string }
   const tag = `v${version}`
   expect(problemsOfTag(copy.folder, version, undefined)).toEqual([])
@@ -57,7 +57,7 @@ test("a commit that is ready can be released: before its tag exists, and as the 
   expect(ready.text).toContain(`dexctx ${version} can be released.`)
   expect(ready).toMatchObject({ status: 0, failed: [] })
   expect(copy.git("status", "--porcelain")).toBe("")
-  // Where node_modules is a link, the licences of what is bundled travel with it too.
+  // The licences of bundled packages are included even if node_modules is a link.
   const licences = "dist/THIRD_PARTY_LICENSES.txt"
   expect(copy.read(licences)).toBe(readFileSync(join(ROOT, licences), "utf8"))
 

@@ -11,14 +11,14 @@ const files = ["src", "hub/src"].flatMap((folder) =>
 const matching = (pattern: RegExp) =>
   files.filter((file) => pattern.test(readFileSync(join(ROOT, file), "utf8"))).sort()
 
-test("one folder starts dex's own threads and processes, and one file answers in them", () => {
+test("only one folder starts dex's own threads and processes, and only one file answers in them", () => {
   expect(files.length).toBeGreaterThan(500)
   expect(matching(/\bnew Worker\(/)).toEqual(["src/subprocess/thread.ts"])
   expect(matching(/\bfork\(/)).toEqual(["src/subprocess/process.ts"])
   expect(matching(/\bparentPort\b|\bprocess\.send\b|process\.on\("(?:message|disconnect)"/)).toEqual([
     "src/subprocess/serve.ts",
   ])
-  // The picker reads what `dex sync --json` prints, as any program may.
+  // The picker starts `dex sync --json` and reads its output, as any program may.
   expect(matching(/\bspawn(?:Sync)?\(\s*process\.execPath/)).toEqual([
     "src/cli/picker/sync-while-picking.ts",
     "src/integrations/launcher.ts",
@@ -26,7 +26,7 @@ test("one folder starts dex's own threads and processes, and one file answers in
   ])
 })
 
-test("everything that is started is found beside its source, or in the bundle, by one function", () => {
+test("one function finds every program that dex starts, next to its source or in the bundle", () => {
   // The style sheet of a shared page is no program.
   expect(matching(/import\.meta\.url\.endsWith\("\.ts"\)/)).toEqual(["src/render/html/page-style.ts"])
   const named = files.flatMap((file) =>

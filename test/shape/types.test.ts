@@ -10,18 +10,18 @@ const files = ["src", "hub/src", "packages"].flatMap((folder) =>
 )
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8")
 
-test("nothing is cast to never, which fits every type and so hides every mistake", () => {
+test("nothing is cast to never, which fits every type and hides mistakes", () => {
   expect(files.length).toBeGreaterThan(500)
   expect(files.filter((file) => /\bas never\b/.test(read(file)))).toEqual([])
 })
 
-test("what a tool takes is typed by its schema, and not once more by hand", () => {
+test("a tool's input has the type of its schema, and is not declared again by hand", () => {
   const runs = files.filter((file) => /^src\/tools\/[\w-]+\/run[\w-]*\.ts$/.test(file))
   expect(runs.length).toBeGreaterThan(25)
   expect(runs.filter((file) => /^(?:export )?type \w*Input = \{|\binput: \{/m.test(read(file)))).toEqual([])
 })
 
-test("fields that may be missing are plain properties: a spread on a condition is rare", () => {
+test("optional fields are plain properties, and conditional spreads are rare", () => {
   const spreads = (folder: string) =>
     files
       .filter((file) => file.startsWith(folder))

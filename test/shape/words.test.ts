@@ -4,7 +4,7 @@ import { expect, test } from "vitest"
 
 const ROOT = join(import.meta.dirname, "../..")
 
-test("docs/words.md has every word once, sorted, with a place in src/ that exists", () => {
+test("docs/words.md lists every word once, sorted, with a path in src/ that exists", () => {
   const rows = readFileSync(join(ROOT, "docs/words.md"), "utf8")
     .split("\n")
     .filter((line) => line.startsWith("| **"))

@@ -20,7 +20,7 @@ export async function fullHistory(): Promise<{ path: string; store: HistoryWrite
   await store.saveProgress({ done: 2, total: 2, at: 1_760_000_000_000 })
   await store.saveUnreadable("codex", [{ path: "/x", reason: "no" }])
   await store.saveCollection({ name: "react", kind: "folder", origin: "/d", root: "/d", added_at: 5, problems: [] })
-  await store.addProjectPath("/elsewhere/api", "/code/api")
+  await store.joinProject("/elsewhere/api", "/code/api", "you joined them")
   await store.seal(Date.now() + 60_000)
   return { path, store }
 }
@@ -38,11 +38,7 @@ const MESSAGES = [
 ]
 const RAW = MESSAGES.map((message) => JSON.stringify(message))
 
-/** Writes the unit [conversation("b", [textMessage("b1", "x".repeat(200_000)), textMessage("b2", "y")])], {
-      raw: raw.slice(1),
-    }),
-  )
-  await of its [textMessage("g1", also again. */
+/** Writes the unit with conversation "a". Calling it again replaces the unit. */
 export async function writeA(store: HistoryWriter): Promise<void> {
   const a = conversation("a", MESSAGES, { title: { text: "A title", from: "person" } })
   await store.writeUnit(unit("a", [a], { raw: RAW, mode: "replace" }))

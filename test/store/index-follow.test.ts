@@ -56,7 +56,7 @@ test("with a small memory limit the index is the same, with fewer conversations 
   for (const id of ids)
     await store.writeUnit(unit(id, [conversation(id, [textMessage(`${id}1`, `quokka ${"x ".repeat(500)}`)])]))
   const steps: number[] = []
-  await index.follow(store, { mostBytes: 5_000, onProgress: (indexed) => steps.push(indexed) })
+  await index.follow(store, { maxBatchBytes: 5_000, onProgress: (indexed) => steps.push(indexed) })
   expect((await index.count({ match: [{ words: "quokka" }] })).total).toBe(ids.length)
   const taken = steps.map((indexed, i) => indexed - (steps[i - 1] ?? 0))
   expect(taken[0]).toBeLessThan(ids.length)

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest"
+import type { ConversationAccess, HistoryReader } from "../../src/store/history/store.ts"
 import { scopedIndex } from "../../src/store/index/scoped.ts"
 import type { SearchIndex } from "../../src/store/index/search-index.ts"
 import { conversation, textMessage, unit } from "../support/conversations.ts"
@@ -12,10 +13,25 @@ async function indexed(...ids: string[]) {
     await index.follow(store)
   }
   await write(...ids)
-  const names = new Map((await store.changes(undefined, 100)).changes.map((one) => [one.ref!.id, one.conversation]))
-  const scopeOf = (wanted: string[]) => index.scope(new Set(wanted.map((id) => names.get(id)!)))
+  /** The scope of a laptop: all conversations but private ones. */
+  const scopeOf = (wanted: string[]) =>
+    index.scopeWithout(ids.filter((id) => !wanted.includes(id)).map((id) => ({ source: "claude_code", id })))
   return { store, index, write, scopeOf }
 }
+
+/** A team's history: whoever `mayRead` is the author of a conversation. */
+function asTeam(store: HistoryReader, mayRead: (id: string) => boolean): HistoryReader {
+  return {
+    ...store,
+    conversation: async (ref) => {
+      const row = await store.conversation(ref)
+      return row && { ...row, access: { author: mayRead(ref.id) ? ME : 2, project: 1, visibility: "private" } }
+    },
+  }
+}
+
+const ME = 1
+const MINE = { author: ME, org: true, projects: [], opened: [], withdrawn: [] }
 
 const QUOKKA = { match: [{ words: "quokka" }] }
 const WEIGHTS = { returned: 1, said: 1, called: 1, aside: 1, hidden: 1 }
@@ -52,12 +68,83 @@ test("a scope and the conversations in a query both apply", async () => {
   expect(await found({ excludedConversations: [ref("a")] })).toEqual(["b"])
 })
 
-test("a scope of everything is no filter until the index changes", async () => {
-  const { write, scopeOf } = await indexed("a", "b")
-  const all = await scopeOf(["a", "b"])
-  expect(all.others).toEqual([])
-  await write("c")
-  expect((await scopeOf(["a", "b"])).others).toHaveLength(1)
+test("a member who may read everything queries without a filter, until the index changes", async () => {
+  const { store, index } = newHistory()
+  let isMine = true
+  const team = asTeam(store, () => isMine)
+  const write = async (id: string) => {
+    await store.writeUnit(unit(id, [conversation(id, [textMessage(`${id}1`, `quokka ${id}`)])]))
+    await index.follow(team)
+  }
+  await write("a")
+  const all = await index.scopeOf(MINE)
+  expect(all.completeAt).toBeDefined()
+  const scoped = scopedIndex(index, all)
+  expect(await scoped.count(QUOKKA)).toMatchObject({ total: 1 })
+  isMine = false
+  await write("b")
+  expect(await scoped.count(QUOKKA)).toMatchObject({ total: 1 })
+  expect((await index.scopeOf(MINE)).completeAt).toBeUndefined()
+})
+
+test("members who take turns each get their scope again, until the index changes", async () => {
+  const { store, index } = newHistory()
+  const write = async (id: string) => {
+    await store.writeUnit(unit(id, [conversation(id, [textMessage(`${id}1`, "quokka")])]))
+    await index.follow(asTeam(store, () => false))
+  }
+  await write("a")
+  const [mine, yours] = [await index.scopeOf(MINE), await index.scopeOf({ ...MINE, author: 9 })]
+  expect(await index.scopeOf(MINE)).toBe(mine)
+  expect(await index.scopeOf({ ...MINE, author: 9 })).toBe(yours)
+  await write("b")
+  expect(await index.scopeOf(MINE)).not.toBe(mine)
+})
+
+test("who may read a conversation follows every change, and so do the sums", async () => {
+  const { store, index } = newHistory()
+  let access: ConversationAccess = { author: ME, project: 1, visibility: "private" }
+  const team: HistoryReader = {
+    ...store,
+    conversation: async (ref) => {
+      const row = await store.conversation(ref)
+      return row && { ...row, access }
+    },
+  }
+  const write = async (...texts: string[]) => {
+    const messages = texts.map((text, i) => textMessage(`a${i}`, text))
+    await store.writeUnit(unit("a", [conversation("a", messages)]))
+    await index.follow(team)
+  }
+  const seenBy = async (member: object) => {
+    const scoped = scopedIndex(index, await index.scopeOf({ ...MINE, author: 9, org: false, ...member }))
+    const { messages } = await scoped.sizes([{ words: "quokka" }])
+    return [messages, (await scoped.count(QUOKKA)).total]
+  }
+  await write("quokka")
+  expect([await seenBy({ author: ME }), await seenBy({ projects: [1] })]).toEqual([
+    [1, 1],
+    [0, 0],
+  ])
+  access = { author: ME, project: 1, visibility: "project" }
+  await write("quokka", "a second quokka")
+  expect([await seenBy({ projects: [1] }), await seenBy({ org: true })]).toEqual([
+    [2, 2],
+    [0, 0],
+  ])
+  access = { author: ME, project: 2, visibility: "org" }
+  await write("quokka", "a second quokka", "third quokka")
+  expect([await seenBy({ org: true }), await seenBy({ projects: [2] }), await seenBy({ projects: [1] })]).toEqual([
+    [3, 3],
+    [3, 3],
+    [0, 0],
+  ])
+  const { changes } = await store.changes(undefined, 10)
+  expect(await seenBy({ org: true, withdrawn: changes.map((one) => one.conversation) })).toEqual([0, 0])
+  expect(await seenBy({ opened: changes.map((one) => one.conversation) })).toEqual([3, 3])
+  await store.forget([{ source: "claude_code", id: "a" }])
+  await index.follow(team)
+  expect(await seenBy({ author: ME, org: true, projects: [1, 2] })).toEqual([0, 0])
 })
 
 describe("the scores and counts of a user who may see a part", () => {
@@ -72,15 +159,22 @@ describe("the scores and counts of a user who may see a part", () => {
     Array.from({ length: 9 }, (_, i) => [`h${i}`, [`wombat ${"wombat kiwi ".repeat(i * 20)}`, "quokka"]]),
   )
 
-  async function holding(all: Record<string, string[]>, order: (ids: string[]) => string[] = (ids) => ids) {
+  async function holding(
+    all: Record<string, string[]>,
+    order: (ids: string[]) => string[] = (ids) => ids,
+    viewer: "a member of a team" | "a laptop's user" = "a member of a team",
+  ) {
     const { store, index } = newHistory()
     for (const id of order(Object.keys(all))) {
       const messages = all[id]!.map((text, i) => textMessage(`${id}-${i}`, text))
       await store.writeUnit(unit(id, [conversation(id, messages, { title: { text: `about ${id}`, from: "person" } })]))
     }
-    await index.follow(store)
-    const names = new Map((await store.changes(undefined, 100)).changes.map((one) => [one.ref!.id, one.conversation]))
-    const scope = await index.scope(new Set(Object.keys(texts).map((id) => names.get(id)!)))
+    await index.follow(asTeam(store, (id) => id in texts))
+    const others = Object.keys(all).filter((id) => !(id in texts))
+    const scope =
+      viewer === "a member of a team"
+        ? await index.scopeOf(MINE)
+        : await index.scopeWithout(others.map((id) => ({ source: "claude_code", id })))
     return { index, scoped: scopedIndex(index, scope) }
   }
 
@@ -108,13 +202,16 @@ describe("the scores and counts of a user who may see a part", () => {
     }
   }
 
-  test("are those of an index that contains nothing else", async () => {
-    const alone = await answersOf((await holding(texts)).index)
-    expect(alone.any.length).toBeGreaterThan(20)
-    expect(new Set(alone.any.map(({ score }) => score)).size).toBeGreaterThan(10)
-    for (const order of [(ids: string[]) => ids, (ids: string[]) => ids.toReversed()])
-      expect(await answersOf((await holding({ ...texts, ...hidden }, order)).scoped)).toEqual(alone)
-  })
+  test.each(["a member of a team", "a laptop's user"] as const)(
+    "are those of an index that contains nothing else, for %s",
+    async (viewer) => {
+      const alone = await answersOf((await holding(texts)).index)
+      expect(alone.any.length).toBeGreaterThan(20)
+      expect(new Set(alone.any.map(({ score }) => score)).size).toBeGreaterThan(10)
+      for (const order of [(ids: string[]) => ids, (ids: string[]) => ids.toReversed()])
+        expect(await answersOf((await holding({ ...texts, ...hidden }, order, viewer)).scoped)).toEqual(alone)
+    },
+  )
 
   test("stay the same if only the newest messages are searched", async () => {
     const newest = async (index: SearchIndex) =>

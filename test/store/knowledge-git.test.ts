@@ -3,7 +3,7 @@ import { join } from "node:path"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { syncProjectGit } from "../../src/ingest/project-git.ts"
-import { type CommitWrite, MASS_COMMIT, type TouchWrite } from "../../src/store/knowledge/git.ts"
+import { type CommitWrite, MAX_RELATED_FILES, type TouchWrite } from "../../src/store/knowledge/git.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { openKnowledgeFile } from "../support/inside.ts"
 import { commitStream, makeRepository } from "../support/repository.ts"
@@ -12,7 +12,7 @@ import { tempDir } from "../support/temp.ts"
 const RUNS = Number(process.env.DEX_RUNS ?? 100)
 const PROJECT = "/code/app"
 
-function save(db: Knowledge, commits: CommitWrite[], more: { replaces?: boolean; most?: number } = {}) {
+function save(db: Knowledge, commits: CommitWrite[], more: { replaces?: boolean; max_commits?: number } = {}) {
   return db.git.saveCommits({
     project: PROJECT,
     head: commits[0]?.hash ?? "",
@@ -21,7 +21,7 @@ function save(db: Knowledge, commits: CommitWrite[], more: { replaces?: boolean;
     commits,
     replaces: false,
     left_out: [],
-    most: 2_000,
+    max_commits: 2_000,
     when_more: "more",
     ...more,
   })
@@ -63,7 +63,7 @@ const history = fc
         if (from !== undefined) there.delete(from)
       }
       // Sometimes a commit that is too large to show that its files belong together.
-      const file_count = i % 7 === 6 ? MASS_COMMIT + 1 : files.length
+      const file_count = i % 7 === 6 ? MAX_RELATED_FILES + 1 : files.length
       return { hash: `h${i}`, at: i * 1000, committed_at: i * 1000, subject: `s${i}`, body: "", files, file_count }
     })
   })
@@ -93,7 +93,9 @@ const filesThere = (commits: CommitWrite[]) => {
 }
 
 function together(commits: CommitWrite[], path: string) {
-  const small = new Map(commits.flatMap(({ hash, at, file_count }) => (file_count <= MASS_COMMIT ? [[hash, at]] : [])))
+  const small = new Map(
+    commits.flatMap(({ hash, at, file_count }) => (file_count <= MAX_RELATED_FILES ? [[hash, at]] : [])),
+  )
   const smallOf = (file: string) => [...commitsOf(commits, file)].filter((hash) => small.has(hash))
   const own = smallOf(path)
   return filesThere(commits).flatMap((other) => {
@@ -165,9 +167,9 @@ describe("files that change together", () => {
         file_count: 1,
       }
     })
-    save(db, commits.slice(0, 4).toReversed(), { most: 5 })
+    save(db, commits.slice(0, 4).toReversed(), { max_commits: 5 })
     expect(db.git.gitProject(PROJECT)).toMatchObject({ commits: 4, left_out: [] })
-    save(db, commits.slice(4).toReversed(), { most: 5 })
+    save(db, commits.slice(4).toReversed(), { max_commits: 5 })
     expect(db.git.gitProject(PROJECT)).toMatchObject({ commits: 5, left_out: ["more"] })
     expect(db.git.currentFileName(PROJECT, "f2")).toBeUndefined()
     expect(db.git.currentFileName(PROJECT, "f3")).toBeDefined()

@@ -155,6 +155,7 @@ describe("a history in memory answers like SQLite", () => {
       byName(await history.touching("src/auth.ts")),
       byName(await history.touching("/code/api/src")),
       byName(await history.usingModel("OPUS")),
+      await history.keptOnlyHere(),
     ],
     "what was done": (history) =>
       Promise.all([

@@ -123,7 +123,12 @@ describe("two people's conversations with one id", () => {
   })
 
   test("agents get their full names and can use them in queries", async () => {
-    const fresh = { pickUp: async () => {}, learn: async () => [], asOf: () => undefined, stop: async () => true }
+    const fresh = {
+      readNewMessages: async () => {},
+      learn: async () => [],
+      asOf: () => undefined,
+      stop: async () => true,
+    }
     const parts = { version: "0", use: <T>(work: (dex: Dex) => Promise<T>) => work(dex), fresh, log: () => {} }
     const call = (name: string, input: Record<string, unknown>) =>
       runCall(
@@ -146,7 +151,7 @@ describe("two people's conversations with one id", () => {
     expect(named().some((line) => line.includes(BOB))).toBe(true)
   })
 
-  test("what is learned from each is kept separate", async () => {
+  test("facts learned from each are kept separate", async () => {
     const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
     await learn(await dex.store(), knowledge)
     expect(knowledge.conversations.feedNameOf(refFrom("alice/claude_code", "same"))).toBeDefined()

@@ -107,8 +107,29 @@ test("writing to a damaged row does not make it count as undamaged", async () =>
   expect(await store.takeDamaged()).toContain("claude_code:a")
 })
 
+test("a process that opened a history before another one completed its checksums detects a missing one", async () => {
+  const { path, store } = await fullHistory()
+  store.close()
+  downgradeHistory(path)
+  const [reader, writer] = [openStore(path), openStore(path)]
+  onTestFinished(() => {
+    reader.close()
+    writer.close()
+  })
+  expect(await reader.conversation(A)).toMatchObject({ ref: A })
+  await writer.seal(Date.now() + 60_000)
+  expect(await reader.conversation(A)).toMatchObject({ ref: A })
+  const db = openSqlite(path)
+  db.exec("update conversation set title = 'something that nobody ever said', sum = null where native_id = 'a'")
+  db.close()
+  expect(await reader.conversation(A)).toBeUndefined()
+  expect((await reader.inspect()).conversations.map(({ ref }) => ref.id)).toContain("a")
+})
+
 test("a history from an older dex opens as it is, and gets its checksums gradually", async () => {
   const { path, store } = await fullHistory()
+  // Version 0.1.0 knew no other folders of a project.
+  await store.splitProject("/elsewhere/api")
   const before = await everything(store)
   store.close()
   downgradeHistory(path)
@@ -154,7 +175,7 @@ function flipOne(path: string, table: SummedTable, column: string): (() => void)
   return () => void set(value, { ...row, [column]: flipped })
 }
 
-describe("what was derived from messages", () => {
+describe("data derived from messages", () => {
   test.each(["touch", "command", "made"])("a lost row of %s is reported, and made again", async (table) => {
     const { path, store } = await fullHistory()
     const before = await everything(store)
@@ -219,11 +240,11 @@ test.each([true, false])(
     await store.writeUnit({ ...c, withholdsRaw: true })
     if (!canBeRestored) await store.archiveUnits("claude_code", ["c"])
     flipIn(path, "body", (rows) => rows.at(-1), { column: 0, bit: 2 })
-    expect((await store.inspect()).others).toEqual(["1 row out of place"])
+    expect((await store.inspect()).others).toEqual(["1 row without a conversation"])
     await store.heal([], { everywhere: true })
     const { conversations, others } = await store.inspect()
     expect(conversations).toMatchObject([{ ref: { id: "c" } }])
-    expect(others).toEqual(canBeRestored ? [] : ["1 row out of place"])
+    expect(others).toEqual(canBeRestored ? [] : ["1 row without a conversation"])
     if (!canBeRestored) return
     await store.writeUnit({ ...c, withholdsRaw: true })
     expect(await store.inspect()).toEqual(INTACT)
@@ -234,7 +255,7 @@ test("a setting of the history with a damaged name is restored from its copy", a
   const { path, store } = await fullHistory()
   const before = await everything(store)
   flipIn(path, "meta", (rows) => rows.at(-1), { column: 0, bit: 7 })
-  expect((await store.inspect()).others).toEqual(["1 setting of the history damaged"])
+  expect((await store.inspect()).others).toEqual(["1 history setting damaged"])
   await store.heal([])
   expect(await store.inspect()).toEqual(INTACT)
   expect(await everything(store)).toEqual(before)

@@ -57,6 +57,7 @@ describe("the SQLite file", () => {
     for (const version of [HISTORY_MIGRATIONS.length + 1, 999]) {
       const path = join(tempDir(), "history.db")
       const db = openDatabase(path, HISTORY_MIGRATIONS)
+      db.exec("create table newer (id integer primary key)")
       db.pragma(`user_version = ${version}`)
       db.close()
       expect(() => openStore(path)).toThrow(/newer dex .* Update dex/)

@@ -272,20 +272,20 @@ test("metrics count the suggestions shown, by kind and by relevance, and their l
   expect(suggestions.metrics()).toEqual({
     suggestions: 2,
     would: 1,
-    items: 3,
+    offered: 3,
     used: 1,
     dismissed: 1,
     latency_ms: { median: 20, p95: 20 },
     by_kind: [
-      { kind: "fix", items: 2, used: 1, dismissed: 0 },
-      { kind: "decision", items: 1, used: 0, dismissed: 1 },
+      { kind: "fix", offered: 2, used: 1, dismissed: 0 },
+      { kind: "decision", offered: 1, used: 0, dismissed: 1 },
     ],
     by_relevance: [
-      { from: 0.6, items: 1, used: 0, dismissed: 1 },
-      { from: 0.9, items: 2, used: 1, dismissed: 0 },
+      { from: 0.6, offered: 1, used: 0, dismissed: 1 },
+      { from: 0.9, offered: 2, used: 1, dismissed: 0 },
     ],
   })
-  expect(suggestions.metrics(NOW + 1)).toMatchObject({ suggestions: 0, items: 0, latency_ms: { median: 0 } })
+  expect(suggestions.metrics(NOW + 1)).toMatchObject({ suggestions: 0, offered: 0, latency_ms: { median: 0 } })
 })
 
 test("nobody else can read the file, nor SQLite's log files", () => {

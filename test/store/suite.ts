@@ -3,8 +3,8 @@ import type { HistoryReader, HistoryWriter } from "../../src/store/history/store
 import { conversation, textMessage, unit } from "../support/conversations.ts"
 import type { HistoryFiller } from "../support/memory-history.ts"
 
-// What a history promises, whatever is behind it. Every implementation passes this unchanged: the reading half where it is
-// filled in the plainest way, the writing half where it also keeps what agents' files say.
+// The contract of a history. Every implementation passes the reading half. The writing half is for those that also merge and keep
+// the content of agents' files.
 
 const ref = (id: string) => ({ source: "claude_code" as const, id })
 const texts = async (store: HistoryReader, id: string) =>
@@ -535,8 +535,10 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       expect(await store.archiveUnits("claude_code", ["a"])).toEqual({ archived: 1, heirs: [] })
       expect(await store.archiveUnits("claude_code", ["a"])).toEqual({ archived: 0, heirs: [] })
       expect(await store.conversation(ref("a"))).toMatchObject({ archived: true, message_count: 1 })
+      expect(await store.keptOnlyHere()).toEqual([ref("a")])
       await store.writeUnit(write)
       expect(await store.conversation(ref("a"))).toMatchObject({ archived: false })
+      expect(await store.keptOnlyHere()).toEqual([])
     })
 
     test("forgets permanently: not listed, no raw records, not written again", async () => {

@@ -279,7 +279,7 @@ describe("keeping", () => {
     const { db } = open(2)
     saveVectors(db, A, [{ doc: 1, vector: words("x") }])
     db.prepare("delete from doc where id = 1").run()
-    expect(checkVectors(db)).toEqual(["1 vectors belong to messages that are gone"])
+    expect(checkVectors(db)).toEqual(["vectors of deleted messages: 1"])
   })
 
   test("the golden vector is returned unchanged, for its embedder only", () => {

@@ -47,7 +47,7 @@ describe.each(["thread", "process"] as const)("a %s", (kind) => {
     expect(await echo.ask({ type: "say", words: "still here" })).toBe("still here")
   })
 
-  test("cancels an order by its signal, also if that is already aborted, and no other order", async () => {
+  test("cancels an order by its signal, even if that is already aborted, and no other order", async () => {
     const echo = started()
     const stop = new AbortController()
     const waiting = echo.ask({ type: "wait" }, { signal: stop.signal, onEvent: () => stop.abort() })

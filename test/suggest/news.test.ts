@@ -5,8 +5,8 @@ import { expect, test } from "vitest"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import type { Moment } from "../../src/core/suggestion.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import { NEW_SESSION } from "../../src/suggest/finders/finder.ts"
 import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/relevance.ts"
-import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
 import { call, putSession, writer } from "../support/claude-code.ts"
 import { tempDir } from "../support/temp.ts"
@@ -39,13 +39,14 @@ async function changedSince(files: string[]) {
   return { at, project, run }
 }
 
-test("a recent commit has a reserved place, whatever else is known about the file; nothing is shown twice in other words", async () => {
+test("on request, a recent commit has a place, whatever else is known about the file; nothing is shown twice in other words", async () => {
   const { run } = await changedSince(["src/token.ts"])
   const items = await run("suggest", "--file", "src/token.ts")
-  expect(items[0]).toMatchObject({ kind: "change", summary: "tokens: a stranger's words" })
-  expect(items[0]!.title).toMatch(/^token\.ts was last changed on \d{4}-\d\d-\d\d \d\d:\d\d by [0-9a-f]{8}$/)
+  const change = items.find(({ kind }) => kind === "change")
+  expect(change).toMatchObject({ summary: "tokens: a stranger's words" })
+  expect(change!.title).toMatch(/^token\.ts was last changed on \d{4}-\d\d-\d\d \d\d:\d\d by [0-9a-f]{8}$/)
   expect(items.filter(({ title }) => title.includes("last changed"))).toHaveLength(1)
-  expect(items.filter(({ kind }) => kind === "decision")).toHaveLength(1)
+  for (const one of ["warning", "decision"]) expect(items.filter(({ kind }) => kind === one)).toHaveLength(1)
 })
 
 test("on return, new commits are shown first; unasked only if they changed the last work, without their subjects", async () => {
@@ -59,7 +60,7 @@ test("on return, new commits are shown first; unasked only if they changed the l
   const start: Moment = { event: "session_start", project, at: Date.now() }
   const said = (home: string, moment: Moment) => {
     const knowledge = openKnowledge(join(home, ".dex", KNOWLEDGE_FILE))
-    const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, most: 5 }
+    const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, maxItems: 5 }
     const items = suggestItems({ knowledge }, moment, NEW_SESSION, options).filter(({ kind }) => kind === "change")
     knowledge.close()
     return items

@@ -6,8 +6,8 @@ import type { Moment } from "../../src/core/suggestion.ts"
 import { learn } from "../../src/learn/learn.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import { NEW_SESSION } from "../../src/suggest/finders/finder.ts"
 import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/relevance.ts"
-import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
 import { connect } from "../mcp/client.ts"
 import { claudeSession } from "../support/home.ts"
@@ -34,7 +34,7 @@ async function pushed({ home, at }: Place, moment: Pick<Moment, "event" | "file"
   const store = openStore(join(home, ".dex/history.db"))
   const knowledge = openKnowledge(join(home, `.dex/${KNOWLEDGE_FILE}`))
   await learn(store, knowledge)
-  const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, most: 5 }
+  const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, maxItems: 5 }
   const now: Moment = { ...moment, project: at, source: "codex", session: "now", at: Date.now() }
   const items = suggestItems({ knowledge }, now, NEW_SESSION, options)
   store.close()

@@ -7,8 +7,8 @@ import type { Moment } from "../../src/core/suggestion.ts"
 import { learn } from "../../src/learn/learn.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import { NEW_SESSION } from "../../src/suggest/finders/finder.ts"
 import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/relevance.ts"
-import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
 import { putSession, writer } from "../support/claude-code.ts"
 import { tempDir } from "../support/temp.ts"
@@ -17,7 +17,7 @@ import { edit, errorOf, fileOf, MARK, PROJECT, run, sayNoneOf, WAYS } from "./st
 
 // Pushed suggestions never contain a stranger's words, and there are none if nothing is known.
 
-test(`of ${Object.keys(WAYS).length * 3} passages from strangers, made as relevant as can be, none is pushed`, () =>
+test(`none of ${Object.keys(WAYS).length * 3} passages from strangers, made as relevant as possible, is pushed`, () =>
   sayNoneOf(3))
 
 test("in unrelated projects, at new files and for small talk, nothing is suggested, 200 of 200", async () => {
@@ -51,7 +51,7 @@ test("in unrelated projects, at new files and for small talk, nothing is suggest
       ...here,
     },
   ]).flat()
-  const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, most: 5 }
+  const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, maxItems: 5 }
   expect(moments).toHaveLength(200)
   expect(moments.flatMap((moment) => suggestItems({ knowledge }, moment, NEW_SESSION, options))).toEqual([])
   const known: Moment = { event: "before_edit", file: fileOf(3), project: PROJECT, branch: "work", ...here }
@@ -91,7 +91,7 @@ test("texts in the project's files are shown on request, and fetched ones decide
       suggestItems({ knowledge }, { ...moment, ...here }, NEW_SESSION, {
         weights: RELEVANCE_WEIGHTS,
         floor: 0,
-        most: 5,
+        maxItems: 5,
       }),
     )
   for (const event of ["before_edit", "before_read", "watch"] as const)

@@ -33,6 +33,6 @@ test.each([
   "go test ./ssh-agent/...",
   "npm run curl-test",
   "npm install",
-])("%s is of this machine", (command) => {
+])("%s prints nothing from elsewhere", (command) => {
   expect(printsRemoteText(command)).toBe(false)
 })

@@ -3,11 +3,14 @@ import { join } from "node:path"
 import { expect } from "vitest"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import type { Moment } from "../../src/core/suggestion.ts"
+import { topicWords } from "../../src/core/words.ts"
 import { learn } from "../../src/learn/learn.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import type { HistoryReader } from "../../src/store/history/store.ts"
+import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import { NEW_SESSION } from "../../src/suggest/finders/finder.ts"
+import { recalledCandidate } from "../../src/suggest/recall/recall.ts"
 import { RELEVANCE_WEIGHTS } from "../../src/suggest/relevance.ts"
-import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
 import { call, put, putSession, text, type Writer, writer } from "../support/claude-code.ts"
 import { tempDir } from "../support/temp.ts"
@@ -150,6 +153,19 @@ export const WAYS: Record<string, (session: Writer, n: number, home: string, id:
   },
 }
 
+/** All that could be quoted at a prompt if every conversation that matches it were certain to be the right one. */
+export async function everyQuote(store: HistoryReader, knowledge: Knowledge, moment: Moment): Promise<string[]> {
+  const words = topicWords(moment.prompt!)
+  const weights = new Map(words.map((word) => [word, 1]))
+  const found = knowledge.turns.conversationsAbout(moment.project, words, { before: moment.at })
+  return Promise.all(
+    found.map(async (conversation) => {
+      const recalled = { conversation, isQuotable: true, others: found, words: weights, topic: weights }
+      return JSON.stringify(await recalledCandidate(store, recalled, moment))
+    }),
+  )
+}
+
 /** Puts strangers' passages into conversations, `perWay` in each way. Fails if one of them is suggested at any moment. */
 export async function sayNoneOf(perWay: number): Promise<void> {
   const home = tempDir()
@@ -183,9 +199,10 @@ export async function sayNoneOf(perWay: number): Promise<void> {
       for (const item of suggestItems({ knowledge }, moment, NEW_SESSION, {
         weights: RELEVANCE_WEIGHTS,
         floor: 0,
-        most: 5,
+        maxItems: 5,
       }))
         said.push(JSON.stringify(item))
+    said.push(...(await everyQuote(store, knowledge, { event: "prompt", prompt: orderOf(k), ...here })))
   }
   expect(said.length).toBeGreaterThan(n)
   expect(said.filter((item) => item.includes(MARK))).toEqual([])

@@ -171,7 +171,7 @@ test("each subscription gets its suggestion: enough relevance, not too many, not
     },
   }
   const told = await notifySubscriptions(parts, trigger({ file: "src/a.ts", text: "password=hunter2hunter2" }))
-  expect(told.map(({ subscription, items, kept }) => [subscription, items, kept.kept])).toEqual([
+  expect(told.map(({ subscription, items, saved }) => [subscription, items, saved.kept])).toEqual([
     ["best", 1, true],
     ["two", 2, true],
   ])

@@ -2,9 +2,10 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { DAY_MS, localDay } from "../../src/core/dates.ts"
 import type { Moment } from "../../src/core/suggestion.ts"
+import { changedFilesText } from "../../src/learn/changes.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import { NEW_SESSION, type Session } from "../../src/suggest/finders/finder.ts"
 import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS, relevanceOf } from "../../src/suggest/relevance.ts"
-import { NEW_SESSION, type Session } from "../../src/suggest/session.ts"
 import { candidatesFor, MAX_SUGGESTED_TOKENS, suggestItems } from "../../src/suggest/suggest.ts"
 import { openKnowledgeFile } from "../support/inside.ts"
 import { tempDir } from "../support/temp.ts"
@@ -12,8 +13,8 @@ import { tempDir } from "../support/temp.ts"
 const PROJECT = "/home/dev/shop"
 const DAY = 86_400_000
 const NOW = Date.UTC(2026, 9, 20)
-const ALL = { weights: RELEVANCE_WEIGHTS, floor: 0, most: 5 }
-const SAID = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, most: 5 }
+const ALL = { weights: RELEVANCE_WEIGHTS, floor: 0, maxItems: 5 }
+const SAID = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, maxItems: 5 }
 
 type Past = {
   id: string
@@ -165,6 +166,33 @@ test("decisions about a file are the developer's words, an agent's only without 
   expect(decide("a", "agent", true)).toEqual([])
 })
 
+test("on request, there are at most two co-edits and never the test of the file, and each place gives a row before any gives a second", () => {
+  const asked = (knowledge: Knowledge) =>
+    suggestItems({ knowledge }, editing("src/token.ts", { event: "asked" }), session(), ALL)
+  const edited = ["src/token.ts", "src/token.test.ts", "src/clock.ts"]
+  expect(asked(knowing({ id: "a", daysAgo: 1, edited })).map(({ file }) => file)).toEqual([
+    "src/clock.ts",
+    "src/token.ts",
+  ])
+  const knowledge = knowing({ id: "a", daysAgo: 1, edited: [...edited, "src/a.ts", "src/b.ts"] })
+  expect(asked(knowledge).map(({ kind }) => kind)).toEqual(["related_code", "related_code", "conversation"])
+  const conversation = openKnowledgeFile(knowledge).prepare("select id from conversation").pluck().get() as number
+  const said = { kind: "said" as const, at: NOW - DAY, symbols: [], subject: [], files: ["src/token.ts"] }
+  const quotes = ["Tokens never expire.", "Sessions live in Redis.", "Logins are counted.", "Passwords stay secret."]
+  knowledge.decisions.saveDecisions(
+    conversation,
+    PROJECT,
+    quotes.map((quote, number) => ({ ...said, key: quote, quote, number, origin: "person" as const })),
+  )
+  expect(asked(knowledge).map(({ kind }) => kind)).toEqual([
+    "decision",
+    "decision",
+    "related_code",
+    "related_code",
+    "conversation",
+  ])
+})
+
 test("nothing becomes likelier with age, and work of an hour ago is not less likely than work of a year ago", () => {
   const knowledge = knowing(
     { id: "a", daysAgo: 0.05, branch: "tokens", edited: ["src/token.ts", "src/token.test.ts"], fixed: ERROR },
@@ -242,7 +270,7 @@ test("names that are not plain paths may be somebody's text, and are not shown",
   expect(JSON.stringify(items)).not.toMatch(/previous instructions|aaaa/)
 })
 
-test("a prompt gets suggestions for what it names: a known file, an error in it; small talk gets none", () => {
+test("a prompt gets what solved the error in it; a file that it names and small talk get nothing", () => {
   const knowledge = knowing(
     { id: "a", daysAgo: 0.05, branch: "tokens", edited: ["src/token.ts", "src/token.test.ts"], fixed: ERROR },
     { id: "b", daysAgo: 9, edited: ["lib/one/same.ts", "lib/two/same.ts"] },
@@ -254,10 +282,7 @@ test("a prompt gets suggestions for what it names: a known file, an error in it;
       session(),
       SAID,
     )
-  expect(asked("please look at src/token.ts again")).toMatchObject([
-    { kind: "related_code", file: "src/token.test.ts" },
-  ])
-  expect(asked("token.ts, once more")).toMatchObject([{ kind: "related_code", file: "src/token.test.ts" }])
+  expect(asked("please look at src/token.ts again")).toEqual([])
   expect(asked(`npm test says\n${ERROR}\nwhat now?`)).toMatchObject([{ kind: "fix" }])
   expect(asked("same.ts looks odd")).toEqual([])
   expect(asked("thanks, go on")).toEqual([])
@@ -308,4 +333,43 @@ test("the last decision is really the last, and a decision's title says what was
   // Words that may be a stranger's are not shown, and an older decision is not the last.
   expect(lastOf(true).summary).not.toContain("Decided last")
   expect(lastOf(false).titles).toContain("Decided: Tokens expire after a day")
+})
+
+test("if most files that a conversation edited have changed since, that is said", () => {
+  const at = NOW - 9 * DAY
+  const commit = (hash: string, days: number, paths: string[], status: "added" | "modified" | "deleted") => ({
+    ...{ hash, at: at + days * DAY, committed_at: at + days * DAY, subject: hash, body: "", file_count: paths.length },
+    files: paths.map((path) => ({ status, path })),
+  })
+  const textAfter = (commits: ReturnType<typeof commit>[]) => {
+    const knowledge = knowing({ id: "a", daysAgo: 9, edited: ["a.ts", "b.ts", "c.ts"] })
+    const started = commit("first", -5, ["a.ts", "b.ts", "c.ts"], "added")
+    knowledge.git.saveCommits({
+      ...{
+        project: PROJECT,
+        head: "x",
+        shallow: "",
+        read_at: 1,
+        replaces: false,
+        left_out: [],
+        max_commits: 100,
+        when_more: "",
+      },
+      commits: [...commits, started],
+    })
+    return changedFilesText(
+      knowledge,
+      knowledge.turns.matchedConversation({ source: "claude_code", id: "a" })!.conversation,
+    )
+  }
+  expect(textAfter([])).toBeUndefined()
+  expect(textAfter([commit("own", 0.01, ["a.ts", "b.ts", "c.ts"], "modified")])).toBeUndefined()
+  expect(textAfter([commit("one", 2, ["a.ts"], "modified")])).toBeUndefined()
+  expect(textAfter([commit("gone", 3, ["b.ts"], "deleted"), commit("one", 2, ["a.ts"], "modified")])).toBe(
+    "2 of the 3 files that it edited have changed since.",
+  )
+  const unread = knowing({ id: "a", daysAgo: 9, edited: ["a.ts"] })
+  expect(
+    changedFilesText(unread, unread.turns.matchedConversation({ source: "claude_code", id: "a" })!.conversation),
+  ).toBeUndefined()
 })

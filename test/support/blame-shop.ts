@@ -51,6 +51,7 @@ export function session(
   file: string,
   lines: string[],
   hour = 10,
+  committed?: { hash: string; subject: string },
 ): void {
   const told = writer({ sessionId: id, cwd: project }, id.slice(0, 3))
   told.prompt(prompt)
@@ -65,6 +66,10 @@ export function session(
       ],
     },
   })
+  if (committed) {
+    told.answer("m_2", [call("c1", "Bash", { command: `git commit -qam '${committed.subject}'; git log -1` })])
+    told.result("c1", `[main ${committed.hash.slice(0, 7)}] ${committed.subject}\n 1 file changed`)
+  }
   const moved = told.records.map((record) => ({
     ...record,
     timestamp: String(record.timestamp).replace("T10:", `T${String(hour).padStart(2, "0")}:`),

@@ -29,14 +29,14 @@ test("the key of a build changes with every file that it reads, and with no othe
   expect(new Set(keys).size).toBe(keys.length)
 })
 
-test("a program is built again unless it was built to its end from the same sources", () => {
+test("a program is built again unless it was built completely from the same sources", () => {
   const { root, write } = sources()
   expect(builtFrom(root)).toBeUndefined()
   write(KEY_FILE, keyOfSources(root))
   expect(builtFrom(root)).toBe(keyOfSources(root))
 })
 
-test("what is bundled belongs to the sources or to a package that the lockfile names", () => {
+test("every bundled file belongs to the sources or to a package in the lockfile", () => {
   const read = ["src/cli/dex.ts", "../modules/node_modules/hono/dist/hono.js", "dex:shared", "docs/x.md", "../x.ts"]
   expect(read.filter((file) => !isInKey(file))).toEqual(["docs/x.md", "../x.ts"])
 })

@@ -4,13 +4,13 @@ import { dirname, join } from "node:path"
 export type Turn = {
   user?: string
   assistant?: string
-  tool?: { name: string; input: object; output: string; error?: boolean }
+  tool?: { name: string; input: object; output: string; error?: boolean; result?: object }
 }
 
 /** Writes a short Claude Code transcript. Turns are a minute apart. */
 export function claudeSession(
   home: string,
-  session: { id: string; cwd?: string; start: string; turns: Turn[]; entrypoint?: string; title?: string },
+  session: { id: string; cwd?: string; start: string; turns: Turn[]; entrypoint?: string; title?: string; pr?: string },
 ): string {
   const cwd = session.cwd ?? "/code/api"
   const path = join(home, ".claude", "projects", cwd.replaceAll(/[^a-zA-Z0-9]/g, "-"), `${session.id}.jsonl`)
@@ -66,11 +66,12 @@ export function claudeSession(
         },
         toolUseResult: turn.tool.error
           ? `Error: ${turn.tool.output}`
-          : { stdout: turn.tool.output, stderr: "", interrupted: false },
+          : (turn.tool.result ?? { stdout: turn.tool.output, stderr: "", interrupted: false }),
       })
     }
   }
   if (session.title) lines.push({ type: "custom-title", customTitle: session.title, sessionId: session.id })
+  if (session.pr) lines.push({ type: "pr-link", prUrl: session.pr, sessionId: session.id })
   mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
   utimesSync(path, at / 1000, at / 1000)

@@ -7,7 +7,7 @@ const NEEDED_BYTES = 2e9
 
 /**
  * Puts the folders of tests in memory if Linux has room for them: tests write and remove tens of thousands of small files, and on
- * a disk each of those takes longer. A TMPDIR that is set stays.
+ * a disk each of those takes longer. If TMPDIR is set, it is not changed.
  */
 export default function setup(): (() => void) | undefined {
   if (process.platform !== "linux" || process.env.TMPDIR !== undefined) return

@@ -2,11 +2,11 @@ import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 
 const ROOT = join(import.meta.dirname, "../..")
-/** Matches what a file mentions that starts a process, a browser or the built program. */
+/** Matches a mention of something that starts a process: a module, a browser driver, or the built program. */
 const STARTS = /"node:child_process"|"playwright-core"|dist\/(?:dex|main|index|testing|agent)\.js/
-/** Files that start a process although neither they nor their helpers mention it: code of dex or a library does. */
+/** Files that start a process without a mention in them or their helpers, because code of dex or of a library starts it. */
 const THROUGH_OTHERS = ["test/embed/local-files.test.ts", "test/watch/reader.test.ts"]
-/** Files that mention one, but that no test starts. */
+/** Files with such a mention whose code starts no process in a test. */
 const MENTION_ONLY = ["scripts/prices.ts"]
 
 /** The test files that start a process, directly or through a helper. All others are unit tests. */

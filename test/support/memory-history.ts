@@ -135,7 +135,7 @@ export function memoryHistory(
     })
     Object.assign(one, { written, unit: unit.unit })
     if (!before) kept.push(one)
-    // An original that comes after its fork makes copies of the fork's messages.
+    // If an original arrives after its fork, the fork's messages become copies, so the fork changes too.
     const forks = kept.filter((other) => other !== one && originals(other).includes(one) && forkOf(other) === ref.id)
     for (const changed of [...forks, one]) changed.seq = ++seq
   }
@@ -235,6 +235,8 @@ export function memoryHistory(
       kept
         .filter((one) => rowOf(one).models.some((name) => name.toLowerCase().includes(model.toLowerCase())))
         .map(({ ref }) => ref),
+    tagged: async () => [],
+    keptOnlyHere: async () => kept.filter((one) => rowOf(one).superseded).map(({ ref }) => ref),
     filesOf: async (ref) => {
       const all = touched(find(ref))
       const edited = all.filter(({ action }) => action === "edited")

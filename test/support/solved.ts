@@ -42,7 +42,7 @@ export function failureInput(session: string, i: number): string {
   })
 }
 
-/** The input that Claude Code sends before it reads a file of which nothing is known. */
+/** The input that Claude Code sends before it reads a file that dex knows nothing about. */
 export function unknownReadInput(session: string): string {
   return JSON.stringify({
     session_id: session,

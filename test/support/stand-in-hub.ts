@@ -10,8 +10,8 @@ import {
   type WireMessage,
 } from "../../src/hub-client/wire.ts"
 
-// A token of the stand-in hub, which implements the contract of src/hub-client/wire.ts in memory and on loopback, to test what a
-// network can do to a client. The real hub is tested in hub/.
+// A stand-in hub that implements the contract of src/hub-client/wire.ts in memory and on loopback, to test what a network can do
+// to a client. The real hub is tested in hub/.
 
 export const TOKEN = "dexh_standin_0123456789abcdef"
 

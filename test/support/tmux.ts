@@ -83,8 +83,8 @@ export async function openScreen(home: string, options: ScreenOptions): Promise<
 }
 
 /**
- * Sends commands to the terminal's server and returns their output. All go through one client, because a process for each look at
- * a screen would cost more than the look.
+ * Sends commands to the terminal's server and returns their output. All go through one client, because starting a process
+ * for each command would take longer than the command itself.
  */
 function control(socket: string) {
   const client = spawn("tmux", ["-S", socket, "-u", "-C", "attach", "-f", "ignore-size,no-output"], {

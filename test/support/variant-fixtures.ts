@@ -49,6 +49,13 @@ const VARIANTS: Record<
     from: ".gemini",
     to: ".tabnine/agent",
   },
+  kilo_editor: {
+    of: "roo_code",
+    fixtures: ["3.20-written-tools", "3.52-native-tools-subtask"],
+    from: ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline",
+    to: ".config/Code/User/globalStorage/kilocode.kilo-code",
+  },
+  qclaw: { of: "openclaw", fixtures: ["2026.2-tools", "2026.5-index-archive"], from: ".openclaw", to: ".qclaw" },
   omp: { of: "pi", fixtures: ["0.73.1-tools", "0.87-tree"], from: ".pi", to: ".omp" },
 }
 

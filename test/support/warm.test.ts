@@ -26,7 +26,7 @@ test.each([
   expect(await warmDex(home, args)).toEqual(own)
 })
 
-test("nothing of one command line reaches the next: variables, folder, exit code", async () => {
+test("variables, folder and exit code of one command line do not reach the next", async () => {
   const elsewhere = join(home, "elsewhere")
   const other = await warmDex(home, ["list", "--json"], { DEX_HOME: elsewhere }, elsewhere)
   expect(other).toEqual(await dex(home, ["list", "--json"], { DEX_HOME: elsewhere }))

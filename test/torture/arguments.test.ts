@@ -14,14 +14,14 @@ const wrong = (...args: string[]) => {
   return "wrong" in plan ? plan.wrong : undefined
 }
 
-test("runs every campaign, or those that are named, in the order of the table", () => {
+test("runs every campaign, or the named ones, in the order of the table", () => {
   const all = runs([]).map((run) => run.name)
   expect(all.length).toBeGreaterThan(10)
   expect(new Set(all).size).toBe(all.length)
   expect(runs(["model", "kill"]).map((run) => run.name)).toEqual(["kill", "model"])
 })
 
-test("a count and a seed on the command line win over the environment, which wins over the defaults", () => {
+test("a count and a seed on the command line override the environment, which overrides the defaults", () => {
   expect(runs(["model", "--count", "5000", "--seed", "7"])).toMatchObject([
     { file: "test/torture/model.test.ts", env: { DEX_HISTORIES: "5000", DEX_SEED: "7" } },
   ])
@@ -35,7 +35,7 @@ test("a count and a seed on the command line win over the environment, which win
   expect(runs(["model"])[0]!.env).toEqual({ DEX_HISTORIES: "50000", DEX_SEED: expect.stringMatching(/^\d+$/) })
 })
 
-test("says what is wrong with the arguments, and what there is", () => {
+test("says what is wrong with the arguments, and which campaigns and options exist", () => {
   expect(wrong("modle")).toMatch(/There is no campaign "modle".*kill, wal, model/)
   for (const value of ["", "0", "-1", "1.5", "many"])
     expect(wrong("kill", `--count=${value}`)).toBe("--count takes a whole number from 1 on.")
@@ -46,7 +46,7 @@ test("says what is wrong with the arguments, and what there is", () => {
   expect(wrong("kill", "--seed", "5")).toBe("The campaign kill has no seed.")
 })
 
-test("the command prints how it is used, and ends with 2 where it was not understood", () => {
+test("the command prints its usage, and exits with 2 if it does not understand its arguments", () => {
   const asked = execFileSync(process.execPath, ["scripts/torture.mjs", "--help"], { cwd: ROOT, encoding: "utf8" })
   expect(asked).toMatch(/npm run torture -- model --count 5000 --seed 7/)
   for (const { name } of runs([])) expect(asked).toContain(`\n  ${name}`)

@@ -10,7 +10,7 @@ import { smallDisk } from "../support/small-disk.ts"
 import { tempDir } from "../support/temp.ts"
 import { traceOf } from "../trace/traces.ts"
 
-test("a full disk is said clearly, nothing stored is lost, and the sync goes on once there is room", async ({
+test("a full disk is reported clearly, loses nothing that was stored, and the sync continues once there is space", async ({
   skip,
 }) => {
   const disk = smallDisk(6 << 10)
@@ -38,8 +38,8 @@ test("a full disk is said clearly, nothing stored is lost, and the sync goes on 
 })
 
 /**
- * Runs a program for which no file may grow beyond so many bytes. As on a disk that fills up, the system writes what still
- * fits, says how much that was, and refuses only what comes after it.
+ * Runs a program with a limit on the size of files. As on a disk that fills up, the system writes the part that still fits,
+ * returns its length, and refuses only the rest.
  */
 function withFilesUpTo(bytes: number, home: string, args: string[]) {
   const limited = ["-c", `ulimit -f ${bytes / 512} && exec "$@"`, "sh", process.execPath, ...args]
@@ -47,15 +47,15 @@ function withFilesUpTo(bytes: number, home: string, args: string[]) {
   return spawnSync("sh", limited, { cwd: home, env, encoding: "utf8" })
 }
 
-/** Settings of exactly so many bytes. */
+/** Settings with exactly this many bytes. */
 function settingsOf(bytes: number): string {
   const start = '{\n  "numStartups": 4,\n  "history": "'
   return `${start}${"x".repeat(bytes - start.length - 4)}"\n}\n`
 }
 
-test("where an agent's settings do not fit any more, they and their backup stay whole, and it is said", async () => {
+test("if an agent's settings do not fit on the disk, they and their backup stay complete, and dex says so", async () => {
   const limit = 64 << 10
-  // With the first the backup still fits and what dex adds does not; with the second not even the backup does.
+  // With the first size the backup still fits, but not the changed file. With the second not even the backup fits.
   for (const bytes of [limit, 2 * limit]) {
     const home = tempDir()
     const settings = join(home, ".claude.json")
@@ -80,7 +80,7 @@ test("where an agent's settings do not fit any more, they and their backup stay 
   expect(readFileSync(settings, "utf8") === wired).toBe(true)
 })
 
-test("where there is no room for what dex notes of an install, no agent's file is touched, and it is said", () => {
+test("if dex cannot store its record of an install, it changes no agent's file, and says so", () => {
   const home = tempDir()
   writeFileSync(join(home, ".claude.json"), "{}")
   const run = withFilesUpTo(512, home, [DEX, "install", "claude", "--yes"])
@@ -90,7 +90,7 @@ test("where there is no room for what dex notes of an install, no agent's file i
   expect(readFileSync(join(home, ".claude.json"), "utf8")).toBe("{}")
 })
 
-test("a choice that does not fit changes nothing of what was chosen before", async () => {
+test("a setting that does not fit leaves the other settings unchanged", async () => {
   const home = tempDir()
   for (const name of ["embed.model", "llm.model", "embed.url"])
     expect((await dex(home, ["config", "set", name, `https://${"x".repeat(250)}`])).code).toBe(0)
@@ -102,7 +102,7 @@ test("a choice that does not fit changes nothing of what was chosen before", asy
   expect(readdirSync(join(home, ".dex")).filter((name) => name.endsWith(".new"))).toEqual([])
 })
 
-test("an answer that was paid for and cannot be kept whole is said to be lost, and leaves nothing behind", () => {
+test("a paid answer that cannot be stored completely is reported as lost, and leaves nothing behind", () => {
   const home = tempDir()
   const program = `const { openCache } = await import(process.argv[1])
     openCache(process.argv[2]).put("key", { refs: [], value: "x".repeat(5000) })`
@@ -113,7 +113,7 @@ test("an answer that was paid for and cannot be kept whole is said to be lost, a
   expect(readdirSync(join(home, "map"))).toEqual([])
 })
 
-test("a trace that cannot be overwritten to its end is not said to be forgotten", () => {
+test("a trace that cannot be overwritten completely is not reported as forgotten", () => {
   const home = tempDir()
   const dir = join(home, "traces")
   appendTrace(dir, traceOf({ args: { ids: ["claude_code:deadbeef"] }, query: "z".repeat(3000) }))
@@ -123,7 +123,7 @@ test("a trace that cannot be overwritten to its end is not said to be forgotten"
   expect(withFilesUpTo(512, home, ["--input-type=module", "-e", program, forget, dir]).stderr).toMatch(/EFBIG/)
 })
 
-test("a home that cannot be written is said clearly, with what to do", async ({ skip }) => {
+test("a home that cannot be written is reported clearly, with what to do", async ({ skip }) => {
   if (process.getuid?.() === 0) {
     console.log("NOT RUN: root may write everywhere")
     return skip()
@@ -135,9 +135,9 @@ test("a home that cannot be written is said clearly, with what to do", async ({ 
   expect(run.stderr).toMatch(/cannot be written.*DEX_HOME/s)
 })
 
-/** Whoever runs this: nobody may make a folder in /sys, and nothing can be one in /dev/null. */
+/** No user, not even root, can create a folder in /sys or below /dev/null. */
 test.runIf(process.platform === "linux").each([["/sys/dex"], ["/dev/null/dex"]])(
-  "nor is %s taken for one that can be written",
+  "%s is reported as a home that cannot be written",
   async (home) => {
     for (const args of [["list"], ["sync"], ["search", "x"]]) {
       const run = await dex(tempDir(), args, { DEX_HOME: home })
@@ -148,7 +148,7 @@ test.runIf(process.platform === "linux").each([["/sys/dex"], ["/dev/null/dex"]])
   },
 )
 
-test("no home directory at all is said clearly, with what to do", async () => {
+test("a missing home directory is reported clearly, with what to do", async () => {
   for (const args of [["list"], ["sync"], []]) {
     const run = await dex(tempDir(), args, { HOME: "" })
     expect([args, run.code]).toEqual([args, 2])

@@ -9,7 +9,7 @@ import type { Connector, Unit } from "../../src/agents/kit/connector.ts"
 import { homeOf, readAll, recordsOf, unitsOf } from "../agents/contract.ts"
 import { variantFixtures } from "../support/variant-fixtures.ts"
 
-/** 50 for each of the forty connectors in CI, 10,000 by `npm run torture`. */
+/** 50 for each connector in CI, 10,000 with `npm run torture`. */
 const TRANSCRIPTS = Number(process.env.DEX_FUZZ ?? 50)
 const FIXTURES = join(import.meta.dirname, "../fixtures")
 const dir = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "dex-fuzz-"))
@@ -17,7 +17,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
 for (const connector of (await loadConnectors()).connectors) {
   describe(`${connector.source}, ${TRANSCRIPTS} damaged transcripts`, () => {
-    test("never throws, keeps every line that was left alone, and recovers whole records out of damaged lines", {
+    test("never throws, keeps every undamaged line, and recovers complete records from damaged lines", {
       timeout: Math.max(300_000, TRANSCRIPTS * 200),
     }, async ({ skip }) => {
       const sources = await lineSources(connector)
@@ -69,7 +69,7 @@ for (const connector of (await loadConnectors()).connectors) {
       }
     })
 
-    test("never throws on damaged files that are read whole", {
+    test("never throws on damaged files that are read as one piece", {
       timeout: Math.max(300_000, TRANSCRIPTS * 200),
     }, async ({ skip }) => {
       const units = await wholeFiles(connector)
@@ -88,7 +88,7 @@ for (const connector of (await loadConnectors()).connectors) {
   })
 }
 
-/** Every transcript of the fixtures that is one piece of JSON, or of Markdown. */
+/** Every transcript in the fixtures that is read as one piece of JSON or Markdown. */
 async function wholeFiles(connector: Connector): Promise<{ unit: Unit; content: string }[]> {
   const files: { unit: Unit; content: string }[] = []
   for (const fixture of await fixturesOf(connector))
@@ -99,7 +99,7 @@ async function wholeFiles(connector: Connector): Promise<{ unit: Unit; content: 
 
 type Source = { unit: Unit; lines: string[]; recordsOf: string[][] }
 
-/** Every line-based transcript of the fixtures, with the records that each of its lines gives when it stands alone. */
+/** Every line-based transcript in the fixtures, with the records that each line gives on its own. */
 async function lineSources(connector: Connector): Promise<Source[]> {
   const sources: Source[] = []
   for (const fixture of await fixturesOf(connector)) {
@@ -125,7 +125,7 @@ async function lineSources(connector: Connector): Promise<Source[]> {
   return sources
 }
 
-/** As crashes and concurrent writers leave files: mostly splices, some missing newlines, some runs of NULs. */
+/** Damages a file like crashes and concurrent writers do: mostly splices, some missing newlines, some runs of NULs. */
 function damage(lines: string[], random: () => number): { content: string; untouched: number[]; whole: number[] } {
   const out: string[] = []
   const untouched: number[] = []
@@ -175,7 +175,7 @@ const HOSTILE = [
   "[[[null]]]",
 ]
 
-/** Values of other types than anybody expects, keys that mean something to JavaScript, halves of things. */
+/** Replaces parts of a record with values of unexpected types, keys that are special in JavaScript, or cut values. */
 function vandalise(line: string, random: () => number): string {
   const roll = random()
   if (roll < 0.15) return line.slice(0, Math.floor(random() * line.length))
@@ -228,7 +228,7 @@ function damageRows(file: string, random: () => number): void {
         try {
           db.prepare(`update "${table}" set "${column}" = ? where rowid = ?`).run(value, row)
         } catch {
-          // the schema itself refuses the value: then the agent's own database could never hold it
+          // the schema refuses the value, so the agent's own database can never contain it
         }
       }
     }

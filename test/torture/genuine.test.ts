@@ -17,7 +17,7 @@ import { dex } from "../support/dex.ts"
 import { modelServer } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
 
-// What must hold over 251 genuine conversations, where they are on this machine. They are read once, for all of these tests.
+// Tests on 251 genuine sessions, if they are on this machine. They are read once for all tests.
 
 const CORPUS = fileURLToPath(new URL("../../../shared/corpus/claude-code-real.tar.xz", import.meta.url))
 if (!existsSync(CORPUS)) console.log("NOT RUN: a genuine history; it is not on this machine")
@@ -32,7 +32,7 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
     expect((await dex(home, ["sync"])).code).toBe(0)
   })
 
-  test("of 251 sessions: every conversation and every subagent, no unknown record, seven damaged lines", async () => {
+  test("of 251 sessions is read with every conversation and subagent, no unknown record and seven damaged lines", async () => {
     const found = [...claudeCodeConnector.discover(agent, () => false)]
     const told = found.map((unit) => {
       if (isUnreadable(unit)) throw new Error(unit.unreadable)
@@ -63,7 +63,7 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
     expect({ input, output, cache_read, cache_write, cache_write_5m, cache_write_1h }).toEqual(sum)
   })
 
-  test("dex usage counts what the raw files do, to the token, by each of its groups", async () => {
+  test("dex usage equals a count of the raw files, to the token, by each of its groups", async () => {
     const { sum } = countRaw(agent)
     const { cache_write: _, ...apart } = sum
     for (const by of ["day", "block", "model", "conversation", "commit", "pull_request"]) {
@@ -74,7 +74,7 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
     }
   })
 
-  test("at most 0.1 false redactions per MB of genuine transcripts", async () => {
+  test("has at most 0.1 false redactions per MB of transcripts", async () => {
     const found: string[] = []
     let bytes = 0
     for (const file of globSync(join(agent, "**", "*.jsonl"))) {
@@ -110,7 +110,7 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
       const [best] = found.structuredContent!.results as { id: string; message_index: number }[]
       const id = `${best!.id}#${best!.message_index}`
       const around = await client.call("dex_timeline", { id })
-      // As the hints say, and by an agent that asks for all of it at once.
+      // Once as the hints suggest, and once by an agent that requests the entire conversation.
       for (const ids of [[id], [best!.id]]) {
         const steps = [found, around, await client.call("dex_get", { ids })]
         expect(steps.filter(({ isError }) => isError)).toEqual([])
@@ -124,8 +124,8 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
     }
   })
 
-  // A retrieval from beginning to end: the list of all, scans of the candidates, reads of the messages that matter. All that an
-  // agent takes in of it must stay within 100,000 tokens.
+  // A complete retrieval: list all conversations, scan the candidates, and read the relevant messages. The output of all commands
+  // must stay within 100,000 tokens.
   test("a retrieval workflow over a genuine history fits 100,000 tokens", async () => {
     let spent = 0
     const ask = async <T>(args: string[]): Promise<T> => {
@@ -141,7 +141,7 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
     expect(conversations.length).toBeGreaterThan(200)
     since(`list of ${conversations.length}`, 0)
 
-    // Ten candidates from all over the history. With more messages in all, less is shown of each.
+    // Ten candidates from the entire history. The more messages they have in all, the less is shown of each.
     const candidates = conversations.filter((_, i) => i % 25 === 12)
     const total = candidates.reduce((sum, { message_count }) => sum + message_count, 0)
     const perMessage = Math.round(Math.min(100, Math.max(20, 5000 / total)))
@@ -161,7 +161,7 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
     console.log(`workflow: ${spent} tokens; ${JSON.stringify(figures)}`)
     expect(spent).toBeLessThanOrEqual(100_000)
 
-    // With budgets it fits whatever the conversations are: here the ten longest.
+    // With budgets the output fits for any conversations, even the ten longest.
     spent = 0
     await ask(["list", "--limit", "1000", "--max-tokens", "30000"])
     for (const { id } of conversations.toSorted((a, b) => b.message_count - a.message_count).slice(0, 10)) {
@@ -173,7 +173,7 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
     expect(spent).toBeGreaterThan(80_000)
   })
 
-  test("a map: batches within 5 % of their size, every conversation mapped, nothing asked twice", async () => {
+  test("a map fills its batches within 5 % of their size, maps every conversation and asks nothing twice", async () => {
     const server = await modelServer(faithful)
     const env = { DEX_LLM_PROVIDER: server.url }
     const json = async (...args: string[]) => {
@@ -219,7 +219,7 @@ type Line = {
 }
 type Said = { id: string; model: string; usage?: Record<string, number> & { cache_creation?: Record<string, number> } }
 
-/** Every answer once, by its id, whichever files repeat it; its last record is the one that counts. */
+/** Counts every answer once by its id, even if several files repeat it. Its last record counts. */
 function countRaw(dir: string) {
   const answers = new Map<string, NonNullable<Said["usage"]>>()
   for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true })) {
@@ -229,7 +229,7 @@ function countRaw(dir: string) {
       try {
         record = JSON.parse(line)
       } catch {
-        continue // seven lines of this history are damaged, none of them an answer
+        continue // seven lines of this history are damaged, and none of these is an answer
       }
       for (const told of [record, record.data?.message, ...(record.data?.normalizedMessages ?? [])]) {
         const usage = told?.type === "assistant" ? told.message?.usage : undefined

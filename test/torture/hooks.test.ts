@@ -6,18 +6,18 @@ import { expect, onTestFinished, test } from "vitest"
 import { createHomeWithFixes, failureInput, unknownReadInput } from "../support/solved.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** 10 in CI, 100 by `npm run torture -- hooks`. */
+/** 10 in CI, 100 with `npm run torture -- hooks`. */
 const THINGS = Number(process.env.DEX_HOOKS ?? 10)
 const BUSY = 16
-/** So many agents are at work. */
+/** The number of agents that work at the same time. */
 const AGENTS = 5
-/** Between two of its events an agent asks a model, and runs what the model wants. */
+/** The time between two events of an agent, in which it waits for its model and runs tools. */
 const AGENT_MS = 3_000
-/** Agents end a hook after this time. */
+/** The time after which agents stop a hook. */
 const LIMIT_MS = 1_000
 
 test.skipIf(process.platform === "win32")(
-  `beside ${BUSY} busy programs hooks end in time, and ${THINGS} things worth saying are said at the event or the next`,
+  `next to ${BUSY} busy programs hooks end in time, and ${THINGS} suggestions are shown at the event or the next one`,
   async () => {
     const home = tempDir()
     await createHomeWithFixes(home, THINGS)
@@ -54,7 +54,7 @@ test.skipIf(process.platform === "win32")(
   THINGS * 20_000 + 120_000,
 )
 
-/** Each in a session of its own: Linux divides its processors between sessions first, and each is to get as much as a hook. */
+/** Starts each busy program in its own session: Linux divides processor time between sessions, so each gets as much as a hook. */
 function keepBusy(): void {
   const busy = Array.from({ length: BUSY }, () =>
     spawn("sh", ["-c", "while :; do :; done"], { stdio: "ignore", detached: true }),

@@ -19,18 +19,18 @@ import { checkRows } from "../support/check-rows.ts"
 import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
-// A flipped bit may make a number of a text: here only the columns of queries are checked.
+// A flipped bit may turn a text into a number, so only the columns of queries are checked here.
 checkRows({ values: false })
 
 const WORDS = ["zebrafinch", "narwhal", "quokka", "axolotl", "pangolin", "okapi", "tapir", "dugong", "numbat", "bilby"]
 
-test("every form in which something is derived has a file name of its own", () => {
+test("every format of derived data has its own file name", () => {
   expect(MIGRATIONS.length).toBe(INDEX_FORMAT)
-  // Another schema? Then another KNOWLEDGE_FORMAT, and its mark here.
-  expect({ [KNOWLEDGE_FORMAT]: SCHEMA_MARK }).toEqual({ 3: "f4e231023d5cd644" })
+  // If the schema changes, KNOWLEDGE_FORMAT must change too, and the new mark belongs here.
+  expect({ [KNOWLEDGE_FORMAT]: SCHEMA_MARK }).toEqual({ 4: "bab3fef480c27b6e" })
 })
 
-test("an index that is damaged, foreign, newer or empty answers like none, and the history is read", async () => {
+test("an index that is damaged, foreign, newer or empty counts as missing, and the history is read instead", async () => {
   const { dir, store } = await history()
   const path = join(dir, INDEX_FILE)
   expect(readIndex(path)).toBe("none")
@@ -58,7 +58,7 @@ test("an index that is damaged, foreign, newer or empty answers like none, and t
   }
 })
 
-test("a search notices a damaged block of its words, reads the history instead, and the next sync builds the index again", async () => {
+test("a search notices a damaged block of words and reads the history instead, and the next sync rebuilds the index", async () => {
   const { dir, store } = await history()
   const path = join(dir, INDEX_FILE)
   const index = openIndex(path)
@@ -92,7 +92,7 @@ test("a search notices a damaged block of its words, reads the history instead, 
   expect(existsSync(`${path}.damaged`)).toBe(false)
 })
 
-test("a check notices when the list of pages does not fit the pages, or a page is gone", async () => {
+test("a check notices that the list of pages does not match the pages, or that a page is missing", async () => {
   const { dir, store } = await history(WORDS.map((word, i) => `${word} ${manyWords(i * 2_000)}`))
   const path = join(dir, INDEX_FILE)
   const index = openIndex(path)
@@ -118,12 +118,12 @@ test("a check notices when the list of pages does not fit the pages, or a page i
   }
 })
 
-/** No two of them alike, so that their list takes several pages. */
+/** Words that are all different, so that the list of words takes several pages. */
 function manyWords(from: number): string {
   return Array.from({ length: 2_000 }, (_, i) => `w${((from + i) * 7_919) % 1_000_003}x`).join(" ")
 }
 
-test("a row of the index that is not what was written is noticed by whoever needs it", async () => {
+test("a changed row of the index is noticed by every reader that needs it", async () => {
   const { dir, store } = await history()
   const path = join(dir, INDEX_FILE)
   const index = openIndex(path)
@@ -138,7 +138,7 @@ test("a row of the index that is not what was written is noticed by whoever need
     limit: 1,
   }
   for (const [damage, query] of [
-    // It would rank last, and nobody would see it.
+    // Without the check this row would rank last, and nobody would notice.
     ["update words_docsize set sz = x'008f5000000003' where id = (select max(id) from doc)", filter],
     ["update doc set number = 9 where id = (select max(id) from doc)", { ...filter, limit: 20 }],
     ["update doc set at = 9 where id = (select max(id) from doc)", { ...filter, to: 5 }],
@@ -159,7 +159,7 @@ test("a row of the index that is not what was written is noticed by whoever need
   }
 })
 
-test("where the index stands in the history is not what was written: it is built again", async () => {
+test("the index is rebuilt if its position in the history was changed", async () => {
   const { dir, store } = await history()
   const path = join(dir, INDEX_FILE)
   const index = openIndex(path)
@@ -175,7 +175,7 @@ test("where the index stands in the history is not what was written: it is built
   expect(await idsOf(store, again, "numbat")).toContain("n")
 })
 
-test("no word of a whole index is taken for a damaged one, while it grows, shrinks and is rewritten", async () => {
+test("no word of an undamaged index counts as damaged while it grows, shrinks and is rewritten", async () => {
   const { dir, store } = await history()
   const index = openIndex(join(dir, INDEX_FILE))
   onTestFinished(() => index.close())
@@ -191,7 +191,7 @@ test("no word of a whole index is taken for a damaged one, while it grows, shrin
   }
 })
 
-test("no word is taken for damaged while parts of the index are being merged", async () => {
+test("no word counts as damaged while parts of the index are being merged", async () => {
   const { dir, store } = await history()
   const index = openIndex(join(dir, INDEX_FILE))
   onTestFinished(() => index.close())
@@ -212,7 +212,7 @@ test("no word is taken for damaged while parts of the index are being merged", a
   }
 })
 
-test("two that write in turn never leave a wrong checksum", async () => {
+test("two processes that write in turn never leave a wrong checksum", async () => {
   const { dir, store } = await history()
   const path = join(dir, INDEX_FILE)
   const [one, other] = [openIndex(path), openIndex(path)]
@@ -229,7 +229,7 @@ test("two that write in turn never leave a wrong checksum", async () => {
   }
 })
 
-test("an index is never taken for damaged because somebody writes to it meanwhile", async () => {
+test("an index never counts as damaged because another process writes to it at the same time", async () => {
   const { dir, store } = await history()
   const path = join(dir, INDEX_FILE)
   const first = openIndex(path)
@@ -246,7 +246,7 @@ test("an index is never taken for damaged because somebody writes to it meanwhil
     isWriting = false
   })
   for (let asked = 0; isWriting; asked++) {
-    // Other words each time: what was just checked is not checked again.
+    // Different words each time, because a block that was just checked is not checked again.
     await read.sizes(Array.from({ length: 40 }, (_, i) => ({ words: `w${(asked * 40 + i) % 9973}` })))
     await new Promise((resolve) => setImmediate(resolve))
   }
@@ -254,7 +254,7 @@ test("an index is never taken for damaged because somebody writes to it meanwhil
   expect((await idsOf(store, read, "narwhal")).length).toBe(ASKED.limit)
 })
 
-test("what 0.1.0 indexed is asked, and then taken over, and its own file is left alone", async () => {
+test("an index from 0.1.0 answers searches until its content is taken over, and its file is not changed", async () => {
   const { dir, store } = await history()
   const older = join(dir, "index.db")
   const index = openIndex(older)
@@ -265,13 +265,14 @@ test("what 0.1.0 indexed is asked, and then taken over, and its own file is left
   const read = readIndex(join(dir, INDEX_FILE))
   if (typeof read === "string") throw new Error(read)
   expect(await idsOf(store, read, "narwhal")).toEqual(["c1"])
+  expect((await read.countConversations({ match: [{ words: "narwhal" }] })).total).toBe(1)
   read.close()
   const writer = openIndex(join(dir, INDEX_FILE))
   expect(await writer.isBehind(store)).toBe(false)
   expect(await idsOf(store, writer, "narwhal")).toEqual(["c1"])
   expect(await writer.words("narw")).toEqual([])
   await writer.follow(store)
-  // It had no words as they are written: they are read from the history.
+  // The old index had no words as they were written, so they are read from the history.
   expect(await writer.words("narw")).toEqual([{ word: "narwhal", spread: 1 }])
   writer.checkpoint()
   expect(await writer.check()).toEqual([])
@@ -310,7 +311,7 @@ function newer(path: string): void {
   db.close()
 }
 
-/** Changes a row, and not what it says the second time. */
+/** Changes one row, but not the stored copy of its values. */
 function damaged(path: string, sql: string): void {
   const plain = openSqlite(path)
   plain.unsafeMode(true)
@@ -327,10 +328,11 @@ function damaged(path: string, sql: string): void {
   db.close()
 }
 
-/** As 0.1.0 had it. */
+/** Turns an index into one from version 0.1.0. */
 function asOlder(path: string): void {
   const db = openSqlite(path)
-  db.exec("drop table word; drop table block_sum; delete from meta where key in ('summed', 'token_twin')")
+  for (const table of ["word", "block_sum", "access", "access_total", "project_total"]) db.exec(`drop table ${table}`)
+  db.exec("delete from meta where key in ('summed', 'token_twin')")
   db.unsafeMode(true)
   for (const [table, column] of [
     ["words_docsize", "twin"],

@@ -11,7 +11,7 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { DEX, startDex } from "../support/dex.ts"
 
-/** 30 in CI, 1,000 by `npm run torture`. */
+/** 30 in CI, 1,000 with `npm run torture`. */
 const KILLS = Number(process.env.DEX_KILLS ?? 30)
 const CONTROL_KILLS = 200
 const dir = mkdtempSync(join(tmpdir(), "dex-kill-"))
@@ -23,7 +23,7 @@ beforeAll(() => {
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
 test(
-  `kill -9 at ${KILLS} random points of a sync loses nothing, doubles nothing and breaks nothing`,
+  `kill -9 at ${KILLS} random points of a sync loses nothing, duplicates nothing and damages nothing`,
   async () => {
     const outcome = await campaign(join(dir, "real"), DEX, KILLS)
     console.log(
@@ -36,7 +36,7 @@ test(
 )
 
 test(
-  "the same campaign notices a build that stores data and cursor apart",
+  "the same campaign detects a build that stores data and cursor separately",
   async () => {
     const outcome = await campaign(join(dir, "control"), await controlBuild(), CONTROL_KILLS, true)
     expect(outcome.wrong.length).toBeGreaterThan(0)
@@ -45,12 +45,12 @@ test(
 )
 
 /**
- * Enough that the first sync reads and stores in threads; what grows later is little, and is read at once. Both ways are
- * killed.
+ * Large enough that the first sync uses threads. Later growth is small and is read without them, so kills hit both ways of
+ * reading.
  */
 const FIRST = { messages: 1100, messagesPerConversation: 20, meanChars: 3500 }
 
-/** Syncs a growing history, killed again and again; whenever one gets through, everything must be there. */
+/** Kills syncs of a growing history repeatedly. Whenever a sync completes, everything must be stored. */
 async function campaign(base: string, program: string, kills: number, stopAtFirst = false) {
   const random = generator(42)
   const outcome = { killed: 0, midway: 0, wrong: [] as string[] }
@@ -60,7 +60,7 @@ async function campaign(base: string, program: string, kills: number, stopAtFirs
     generateCorpus(join(home, ".claude"), { ...FIRST, seed: 100 + made })
     return home
   }
-  // A kill must fall somewhere into the sync: so how long one takes is measured, for a whole history and for growth.
+  // A kill must happen during the sync, so the time of a sync is measured, for an entire history and for growth.
   let home = freshHome()
   const whole = await timed(() => runAndKill(home, program))
   growAll(home, random)
@@ -93,7 +93,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return Date.now() - started
 }
 
-/** True when it came to its end before it was killed. */
+/** Returns true if it ended before it was killed. */
 function runAndKill(home: string, program: string, afterMs?: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const child = startDex(home, ["sync"], program)
@@ -108,7 +108,7 @@ function runAndKill(home: string, program: string, afterMs?: number): Promise<bo
   })
 }
 
-/** Every conversation must hold exactly the records before its cursor: no more, no less, each once. */
+/** Checks that every conversation contains exactly the records before its cursor, each once. */
 async function inspect(home: string): Promise<{ stored: number; files: number; wrong?: string }> {
   const projects = join(home, ".claude", "projects")
   const files = readdirSync(projects, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
@@ -164,7 +164,7 @@ function growAll(home: string, random: () => number): void {
   }
 }
 
-/** dex as it is, but for its transactions: what the test must be able to see. Beside the packages it imports. */
+/** Builds dex without transactions, whose damage the campaign must detect. The build is next to the packages that it imports. */
 async function controlBuild(): Promise<string> {
   const outdir = fileURLToPath(new URL("../../node_modules/.dex-control", import.meta.url))
   const withoutTransactions: Plugin = {

@@ -24,24 +24,24 @@ import { makeRepository } from "../support/repository.ts"
 import { suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** 10 s in CI, 5 minutes by `npm run torture -- load`. */
+/** 10 s in CI, 5 minutes with `npm run torture -- load`. */
 const SECONDS = Number(process.env.DEX_LOAD_SECONDS ?? 10)
 const SERVERS = 24
 const CALLS_PER_SECOND = 10
-/** What the agents write meanwhile; the first third of it is there at once, for one long sync. */
+/** The rate at which agents write during the test. The first third exists from the start, for one long sync. */
 const MESSAGES_PER_SECOND = 1_000
 const MOST_WAL_BYTES = 64 << 20
-/** What other programs and machines take of the processors makes every time longer: beyond this, p99 is said, not asserted. */
+/** The share of processor time that other programs may take. Above it, p99 is only printed, because all times get longer. */
 const STARVED = 0.1
-/** Ends a test that hangs. One takes a minute of processor time, and once took 261 s: more than the 250 s that it then had. */
+/** Ends a test that hangs. A test takes a minute of processor time, but once took 261 s on a busy machine. */
 const HANGS_MS = SECONDS * 1000 + 900_000
 
-/** Of each server, at its largest. */
+/** The limit for each server's peak memory. */
 const MOST_MEMORY_BYTES = 200e6
 
 type Call = [name: string, input: object]
 
-/** Every tool that agents are given. Their number is prime, and so every server is asked for each. */
+/** A call of every tool that agents get. Their number is prime, so that every server gets a call of each tool. */
 const CALLS: Call[] = [
   ["dex_search", { query: "function error" }],
   ["context_suggest", { current_file: "FILE" }],
@@ -65,7 +65,7 @@ const CALLS: Call[] = [
 ]
 
 test(
-  `${SERVERS} servers on one home, ${CALLS_PER_SECOND} calls a second in all, beside a sync, for ${SECONDS} s`,
+  `${SERVERS} servers on one home answer ${CALLS_PER_SECOND} calls a second in all, during a sync, for ${SECONDS} s`,
   async () => {
     const home = tempDir()
     generateCorpus(join(home, ".claude"), { messages: 20_000, seed: 100 })
@@ -76,7 +76,7 @@ test(
     const files = { FILE: "src/store/sqlite/lock.ts", OTHER_FILE: "src/learn/learn.ts" }
     const load = await underLoad(home, cwd, files, (until) => keepSyncing(home, until))
     console.log(`${await messagesIn(home)} of ${20_000 + messages} messages read, ${load.beside} syncs`)
-    // A process that read for a server ends a moment after it, and leaves the rest to the next sync.
+    // A server's reading process ends a moment after the server, and leaves the rest to the next sync.
     const synced = async () => [(await dex(home, ["sync"])).code, await messagesIn(home)]
     await expect.poll(synced, { timeout: 300_000 }).toEqual([0, 20_000 + messages])
     assertTimes(load, 1_000)
@@ -90,12 +90,12 @@ const REPOSITORY = shared("bench/commits/entireio-cli.bundle")
 const IS_THERE = existsSync(CORPUS) && existsSync(REPOSITORY)
 
 test.skipIf(!IS_THERE)(
-  `${SERVERS} servers on a genuine history, every tool, ${CALLS_PER_SECOND} calls a second in all, for ${SECONDS} s`,
+  `${SERVERS} servers on a genuine history answer ${CALLS_PER_SECOND} calls a second in all, with every tool, for ${SECONDS} s`,
   async () => {
     const home = tempDir()
     execFileSync("tar", ["-xJf", CORPUS, "-C", home])
     renameSync(join(home, "entireio-cli"), join(home, ".claude"))
-    // What one of its developers did is told as done here, in the repository that it was done in.
+    // One developer's paths in the sessions are replaced by a clone of the repository in which they took place.
     const cwd = join(home, "code", "cli")
     execFileSync("git", ["clone", "-q", REPOSITORY, cwd])
     const projects = join(home, ".claude", "projects")
@@ -117,7 +117,7 @@ if (!IS_THERE) console.log("NOT RUN: servers on a genuine history; it is not on 
 
 type Load = { calls: Called[]; others: number | undefined; beside: number }
 
-/** Nobody has asked for a fact before: the servers have it all to learn, at once. */
+/** Starts the servers and calls their tools. Nothing was learned before, so all servers begin to learn at once. */
 async function underLoad(
   home: string,
   cwd: string,
@@ -154,7 +154,7 @@ async function underLoad(
   expect(calls.filter(({ error }) => error !== undefined)).toEqual([])
   expect(clients.map(({ stderr }) => stderr()).filter((said) => /busy|locked|SQLITE/i.test(said))).toEqual([])
   expect(calls.length).toBe(SECONDS * CALLS_PER_SECOND)
-  // A note is a conversation more, and these count conversations.
+  // dex_note is left out, because each note would add a conversation, and the tests count them.
   const asked = offeredTools.map(({ mcp }) => mcp.name).filter((name) => name !== "dex_note")
   expect(new Set(calls.map(({ name }) => name))).toEqual(new Set(asked))
   expect(largest).toBeLessThan(MOST_WAL_BYTES)
@@ -174,7 +174,7 @@ function assertTimes({ calls, others }: Load, readMs: number): void {
   }
 }
 
-/** This program's own code, as a repository: there is something to read, and to suggest. */
+/** A repository with dex's own code, so that there is something to read and to suggest. */
 function ownSources(folder: string): string {
   const { git } = makeRepository(folder)
   cpSync(fileURLToPath(new URL("../../src", import.meta.url)), join(folder, "src"), { recursive: true })
@@ -185,7 +185,7 @@ function ownSources(folder: string): string {
 
 type Called = { name: string; ms: number; error?: string }
 
-/** One call every so often, whether or not the one before came back; each is timed from when it was due. */
+/** Sends calls at a steady rate without waiting for answers. Each call is timed from the moment at which it was due. */
 async function askSteadily(clients: Client[], known: Record<string, string>): Promise<Called[]> {
   const started = performance.now()
   const calls: Promise<Called>[] = []
@@ -220,7 +220,7 @@ async function callOnce(
   }
 }
 
-/** Something for a verdict to be about, until these servers have suggested something. */
+/** Stores a suggestion and returns its id, so that a verdict can be given before the servers have made suggestions. */
 function suggestedBefore(home: string, project: string): string {
   const suggestions = openSuggestions(join(home, ".dex", "suggest.db"))
   expect(suggestions.save(suggestionOf("0123456789abcdef", { moment: { project } }))).toMatchObject({ kept: true })
@@ -233,14 +233,14 @@ function percentile(calls: Called[], share: number): number {
   return took[Math.min(took.length - 1, Math.ceil(share * took.length) - 1)]!
 }
 
-/** 0 where the system does not tell. */
+/** Returns 0 if the system does not report memory. */
 function memoryOf({ child }: Client, file: "status" | "smaps_rollup", line: string): number {
   const path = `/proc/${child.pid}/${file}`
   if (!existsSync(path)) return 0
   return Number(new RegExp(`^${line}:\\s+(\\d+) kB`, "m").exec(readFileSync(path, "utf8"))![1]) * 1024
 }
 
-/** There is always something to read. The servers look for it too: whoever has the lock reads. */
+/** Adds messages and syncs until the given time. The servers sync too, and whichever process has the lock reads. */
 async function keepSyncing(home: string, until: number): Promise<number> {
   const later = join(home, "later")
   const files = readdirSync(later, { recursive: true })
@@ -288,7 +288,7 @@ function watchWal(home: string): { stop(): number } {
 
 type CpuTimes = { all: number[]; ours: number }
 
-/** In ticks, since the machine started: of all processors, and of these servers, this process and what it waited for. */
+/** Processor times in ticks since the machine started: of all processors, and of the servers, this process and its children. */
 function cpuTimes(clients: Client[]): CpuTimes | undefined {
   if (!existsSync("/proc/stat")) return undefined
   const fields = (file: string) =>

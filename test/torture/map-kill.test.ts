@@ -12,7 +12,7 @@ const KILLS = 20
 const PARALLEL = 2
 const ARGS = ["map", "collect", "--batch-tokens", "4000", "--parallel", String(PARALLEL), "--json"]
 
-test(`kill -9 at ${KILLS} points of a map: the next run ends with the same result and pays for no finished batch again`, {
+test(`after kill -9 at ${KILLS} points of a map, the next run gives the same result and pays for no finished batch again`, {
   timeout: 300_000,
 }, async () => {
   const home = tempDir()
@@ -27,7 +27,7 @@ test(`kill -9 at ${KILLS} points of a map: the next run ends with the same resul
     })
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
 
-  // The point of a kill: before, in the middle of, or right after the answer to a request.
+  // The process is killed before, during or right after the answer to a request.
   let victim: { child: ChildProcess; request: number; when: "before" | "within" | "after" } | undefined
   let served: ModelServerRequest[] = []
   const server = await modelServer(async (asked, turn) => {
@@ -71,7 +71,7 @@ test(`kill -9 at ${KILLS} points of a map: the next run ends with the same resul
     const output = JSON.parse(resumed.stdout)
     expect(output.result).toEqual(expected.result)
     expect(output.batches.total).toBe(expected.batches.total)
-    // What was kept is never asked again: the rest of all questions, once each.
+    // Stored answers are not requested again, and all other requests are made once.
     expect(served).toHaveLength(requests - kept.length)
     const again = served.filter((asked) => before.includes(promptOf(asked))).length
     expect(again).toBeLessThanOrEqual(PARALLEL)
@@ -87,6 +87,6 @@ function readFiles(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {
-    return [] // killed before anything was kept
+    return [] // killed before any answer was stored
   }
 }

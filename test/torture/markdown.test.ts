@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { parseDocument } from "../../src/documents/document.ts"
 
-test("a list that is nested without end, and one that never ends, are read in bounded time", async () => {
+test("lists that are nested or long without limit are read in bounded time", async () => {
   const deep = await parseDocument(">".repeat(50_000), "markdown")
   expect(deep.problems.join()).toMatch(/more than 100 deep/)
   const long = await parseDocument("- - - - - a\n".repeat(1_500), "markdown")
@@ -12,7 +12,7 @@ test("a list that is nested without end, and one that never ends, are read in bo
   expect(item.sections.at(-1)?.last_line).toBe(6_001)
 })
 
-test("a script that is tried again at every line is given up", async () => {
+test("a script that would be parsed again at every line is abandoned", async () => {
   const parsed = await parseDocument(`export const a = \`${"x\n\n".repeat(20_000)}`, "mdx")
   expect(parsed.problems.join()).toMatch(/does not parse as MDX/)
 })

@@ -8,9 +8,9 @@ import { dex, startDex } from "../support/dex.ts"
 import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** Of a command and all processes that it starts, at any moment. */
+/** The limit for the peak memory of a command with all processes that it starts. */
 const MOST_MB = 300
-/** Ends a test that hangs. One takes 40 s on two free processors, and twelve times as long among thirty busy programs. */
+/** Ends a test that hangs. A test takes 40 s on two free processors, and twelve times as long next to thirty busy programs. */
 const HANGS_MS = 900_000
 
 async function memoryOf(home: string, args: string[], cwd = home): Promise<number | undefined> {
@@ -26,7 +26,7 @@ async function memoryOf(home: string, args: string[], cwd = home): Promise<numbe
   return peak === undefined ? undefined : peak / 1e6
 }
 
-test("a first suggest in a repository of shell, PowerShell and C, with everything to learn, takes under 300 MB", {
+test("a first suggest in a repository of shell, PowerShell and C, with everything still to learn, takes under 300 MB", {
   timeout: HANGS_MS,
 }, async () => {
   const home = tempDir()
@@ -64,14 +64,14 @@ test("docs add of 1,200 documents takes under 300 MB", { timeout: HANGS_MS }, as
   if (peak !== undefined) expect(peak).toBeLessThan(MOST_MB)
 })
 
-/** Of a server, at any moment. */
+/** The limit for the peak memory of a server. */
 const MOST_SERVER_MB = 200
-/** Asked in each of eight rounds. A search unpacks about 4 MB of the history: a server that kept it would need 492 MB, and not 152. */
+/** The queries of each of eight rounds. A search unpacks about 4 MB: a server that kept them would need 492 MB instead of 152. */
 const QUERIES = ["import const return", "function error", "token refresh", "await result", "class new"].flatMap(
   (query) => [query, `${query} if`],
 )
 
-test("a server that reads and learns from 3 MB of new messages again and again, and is searched 80 times, stays under 200 MB", {
+test("a server that repeatedly reads and learns from 3 MB of new messages and is searched 80 times stays under 200 MB", {
   timeout: HANGS_MS,
 }, async () => {
   const home = tempDir()

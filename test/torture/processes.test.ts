@@ -11,7 +11,7 @@ const PROCESSES = 24
 const ROUNDS = Number(process.env.DEX_ROUNDS ?? 3)
 
 test(
-  `${PROCESSES} processes open a new home, search and sync at once: nobody sees a busy database, and all is read once`,
+  `${PROCESSES} processes open a new home, search and sync at once: none reports a busy database, and everything is read once`,
   async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const home = tempDir()

@@ -4,11 +4,11 @@ import { dex } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** In each era: 20,000 in all. */
+/** The number of messages in each protocol version. */
 const MESSAGES = Number(process.env.DEX_MCP_FUZZ ?? 3_000)
 const SEED = Number(process.env.DEX_MCP_SEED ?? 20261115)
 
-/** A small generator of our own, so that a seed names a run for ever. */
+/** A generator that never changes, so that a seed always gives the same run. */
 function random(seed: number) {
   let state = seed >>> 0
   const next = () => {
@@ -110,7 +110,7 @@ function messages(seed: number, count: number, more: object): { line: string; id
 }
 
 test.each(["2025-11-25", "2026-07-28"])(
-  `${MESSAGES} messages of any kind in %s: no exit, each request answered once`,
+  `after ${MESSAGES} messages of any kind in %s the server still runs and has answered each request once`,
   async (era) => {
     const home = tempDir()
     smallHome(home)

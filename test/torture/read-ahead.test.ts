@@ -2,14 +2,14 @@ import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import { expect, onTestFinished, test } from "vitest"
 import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
-import type { UnitOrder } from "../../src/ingest/reader.ts"
+import type { UnitRequest } from "../../src/ingest/reader.ts"
 import { syncHistory } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { put, writer } from "../support/claude-code.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** The most that was ever ordered from the reading thread and not yet stored, seen from outside of the sync. */
+/** The largest amount that the sync had ordered from the reading thread and not stored yet. */
 async function mostAhead(files: number, bytesEach: number): Promise<{ units: number; bytes: number; read: number }> {
   const home = tempDir()
   for (let n = 0; n < files; n++) {
@@ -27,7 +27,7 @@ async function mostAhead(files: number, bytesEach: number): Promise<{ units: num
   const most = { units: 0, bytes: 0 }
   const open = new Map<string, number>()
   const { postMessage } = Worker.prototype
-  Worker.prototype.postMessage = function (message: { order: UnitOrder }) {
+  Worker.prototype.postMessage = function (message: { order: UnitRequest }) {
     const { order } = message
     open.set(order.unit.key, order.unit.bytes)
     most.units = Math.max(most.units, open.size)
@@ -59,7 +59,7 @@ async function mostAhead(files: number, bytesEach: number): Promise<{ units: num
   return { ...most, read: report.read }
 }
 
-test("a sync reads ahead of what is stored, and never more than a few megabytes", async () => {
+test("a sync reads ahead of what is stored, but never more than a few megabytes", async () => {
   const { units, bytes, read } = await mostAhead(40, 1_000_000)
   expect(read).toBe(40)
   expect(units).toBeGreaterThan(2)
@@ -67,7 +67,7 @@ test("a sync reads ahead of what is stored, and never more than a few megabytes"
   expect(bytes).toBeLessThan(8_000_000)
 })
 
-test("nor more than a few hundred conversations, however small", async () => {
+test("a sync never reads more than a few hundred conversations ahead, however small they are", async () => {
   const { units, read } = await mostAhead(700, 8_000)
   expect(read).toBe(700)
   expect(units).toBeGreaterThan(16)

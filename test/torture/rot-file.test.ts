@@ -10,10 +10,10 @@ import { everything, fullHistory } from "../store/full-history.ts"
 import { byteIn, bytesOf, countBytes } from "../support/sqlite-bytes.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** All 800 bits of the head take a minute. */
+/** All 800 bits of the header take a minute, so only every third is flipped by default. */
 const EVERY = process.env.DEX_FLIPS ? 1 : 3
 
-test("a flipped bit in the head of the file changes nothing, or the file is refused as damaged", async () => {
+test("a flipped bit in the file's header changes nothing, or the file is refused as damaged", async () => {
   const { path, clean } = await closed()
   const bits = Array.from({ length: 800 / EVERY }, (_, i) => i * EVERY)
   const { refused, unharmed, wrong } = await flippedAndUsed(path, bits, clean)
@@ -32,7 +32,7 @@ test("a flipped bit in the schema changes nothing, or the file is refused as dam
   expect(refused).toBeGreaterThan(bits.length / 2)
 })
 
-/** A file in which nothing is left in a log, and all that it says. */
+/** A closed history file with an empty log, and everything that can be read from it. */
 async function closed(): Promise<{ path: string; clean: string }> {
   const { path, store } = await fullHistory()
   const clean = await saidBy(store)
@@ -41,7 +41,7 @@ async function closed(): Promise<{ path: string; clean: string }> {
   return { path, clean }
 }
 
-/** Each bit by itself: the file says what it said, or is refused. */
+/** Flips each bit separately, and counts whether the file is unharmed or refused. */
 async function flippedAndUsed(path: string, bits: number[], clean: string) {
   const whole = readFileSync(path)
   const flipped = join(tempDir(), "history.db")
@@ -60,7 +60,7 @@ async function flippedAndUsed(path: string, bits: number[], clean: string) {
   return outcomes
 }
 
-/** Everything but the id, which a recovered file has of its own. */
+/** Everything that can be read from a history, except its id, because a recovered file gets a new one. */
 async function saidBy(store: HistoryWriter): Promise<string> {
   return JSON.stringify({ ...(await everything(store)), id: "" })
 }

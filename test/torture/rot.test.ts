@@ -44,10 +44,10 @@ import { dex } from "../support/dex.ts"
 import { byteIn, bytesOf, countBytes, type FileBytes, flipBitAt, type StoredRow } from "../support/sqlite-bytes.ts"
 import { tempDir } from "../support/temp.ts"
 
-// Bits flip on disk, one at a time, in everything that is stored. What is shown must be what was written or be left out and
-// named, and doctor must notice all of it.
+// These tests flip bits on disk in everything that is stored. Commands must show what was written, or omit it and say so, and
+// doctor must notice every flip.
 
-// A flipped bit may make any value of any other: here only the columns of queries are checked.
+// A flipped bit may turn any value into another one, so only the columns of queries are checked here.
 checkRows({ values: false })
 
 const FLIPS = Number(process.env.DEX_FLIPS ?? 60)
@@ -89,12 +89,12 @@ beforeAll(async () => {
   setTimes(home)
   for (const args of [["sync"], ["docs", "add", join(home, "docs")], ["list", "--all", "-l", "500", "--json"]])
     expect((await dex(home, args)).code).toBe(0)
-  // Something that was forgotten, something private, and nothing left in a log.
+  // The history has forgotten and private conversations, and nothing is left in its log.
   const listed = JSON.parse((await dex(home, ["list", "--all", "-l", "500", "--json"])).stdout)
   const projects: string[] = listed.conversations.map(({ project }: { project: string }) => project)
   const rare = [...new Set(projects)].sort((a, b) => count(projects, a) - count(projects, b))
   const sizes: number[] = listed.conversations.map((one: { estimated_tokens: number }) => one.estimated_tokens)
-  // The largest leaves free pages behind.
+  // Forgetting the largest conversation leaves free pages.
   for (const one of new Set([listed.conversations.at(-1), listed.conversations[sizes.indexOf(Math.max(...sizes))]]))
     expect((await dex(home, ["forget", one.id, "--yes"])).code).toBe(0)
   hidden = rare[0]!
@@ -109,7 +109,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(home, { recursive: true, force: true }))
 
 test(
-  "flips inside blocks and rows: nothing wrong is shown, a command fails only for what is damaged, and doctor notices every one",
+  "flips inside blocks and rows show nothing wrong, fail only commands that need the damaged data, and are all noticed by doctor",
   async () => {
     const clean = await cleanAnswers()
     const counts = {
@@ -143,7 +143,7 @@ test(
 )
 
 test(
-  "flips in SQLite's own pages: named by doctor, and repaired with the agents' files, or refused and left as it is",
+  "flips in SQLite's own pages are named by doctor and repaired from the agents' files, or the file is refused and unchanged",
   async () => {
     const keep = tempDir()
     cpSync(join(home, ".dex"), keep, { recursive: true })
@@ -184,7 +184,7 @@ test(
 )
 
 test(
-  "flips in the index: the rows of a whole one, or the answer says that it is damaged",
+  "after flips in the index a search finds the right rows, or its answer says that the index is damaged",
   async () => {
     const path = join(home, ".dex", INDEX_FILE)
     const store = openStore(history)
@@ -193,7 +193,7 @@ test(
       const index = readIndex(path)
       const found: (string | "damaged")[] = []
       for (const text of QUERIES.slice(0, 10)) {
-        // Whoever meets damage marks the index, and nobody asks it after that.
+        // A search that finds damage marks the index, and later searches do not use it.
         if (index === "damaged" || found.includes("damaged")) found.push("damaged")
         else {
           const input = {
@@ -238,13 +238,13 @@ test(
 )
 
 test(
-  "flips met by the program itself: a command fails only for what is damaged, and one sync restores all of them",
+  "after flips a dex command fails only if it needs the damaged data, and one sync restores everything",
   async () => {
     const before = await kept(home)
     const wrong: string[] = []
     for (let i = 0; i < CLI_FLIPS; i++) {
       const own = tempDir()
-      // With the same times sync reads only what it knows to be damaged, with others it reads every file.
+      // If file times are unchanged, sync reads only files whose data is damaged; otherwise it reads every file.
       cpSync(home, own, { recursive: true, preserveTimestamps: i % 2 === 0 })
       const [row] = chosenRows(1)
       const { at, bit, name, refs } = flipIn(row!)
@@ -284,7 +284,7 @@ async function restoredBySync(own: string, ref: string | undefined, before: stri
 const NAMES_DAMAGE = /history\.db is damaged in places/
 
 type Flip = { at: number; bit: number; name: string; table: string; refs: string[] }
-/** `texts`: everything that was ever said, in one line each. */
+/** The answers before any damage. `texts` has every message text, each on one line. */
 type Clean = {
   global: Map<string, string>
   strings: Set<string>
@@ -298,19 +298,19 @@ function dateOf(at: number, length: number): string {
   return length === 24 ? iso : `${iso.slice(0, 19)}Z`
 }
 
-/** The parts of a snippet as they stand in the text that it was cut from. */
+/** The parts of a snippet between its cuts, as they are in the original text. */
 function piecesOf(snippet: string): string[] {
   return oneLine(snippet.replaceAll("**", ""))
     .split("…")
     .map((piece) => piece.trim())
 }
 
-/** What is put together of several messages differs if one is left out: these of its words, but numbers and times, were nowhere before. */
+/** The words of an answer, except numbers and times, that were in no answer or message before the damage. */
 function newWords(text: string, clean: Clean, before: string): string[] {
   clean.words ??= new Set([...clean.texts, ...clean.strings].flatMap(wordsIn))
   const own = new Set(wordsIn(before.replaceAll("\\n", "\n")))
   const fresh = wordsIn(text).filter((word) => !clean.words!.has(word) && !own.has(word) && !COUNTED.test(word))
-  // A line with the day in front is cut earlier, possibly inside a word: what was said goes on there with the same characters.
+  // A line that begins with the day is cut earlier, possibly inside a word. The original text must then continue that word.
   const cut = oneLine(text).split("…").slice(0, -1)
   return fresh.filter(
     (word) =>
@@ -318,7 +318,7 @@ function newWords(text: string, clean: Clean, before: string): string[] {
   )
 }
 
-/** So many characters before a cut are compared. */
+/** The number of characters before a cut that are compared. */
 const CUT = 24
 
 /** Numbers and times, and the word of a handover that depends on one. */
@@ -394,7 +394,7 @@ async function cleanAnswers(): Promise<Clean> {
   return clean
 }
 
-/** What a command answers of one conversation when nothing is damaged: asked once, with the file put right meanwhile. */
+/** A command's answer about one conversation without damage. The flips are undone while it runs. Each answer is cached. */
 async function cleanOf(clean: Clean, name: string, ref: string, flips: Flip[]): Promise<string> {
   const known = clean.of.get(`${name} ${ref}`)
   if (known !== undefined) return known
@@ -416,7 +416,7 @@ async function judge(
   const compare = (what: string, answer: Awaited<ReturnType<typeof asked>>, before: string) => {
     if ("error" in answer) {
       if (before.startsWith("error") && answer.error.startsWith(before.slice(6))) return counts.right++
-      // What was asked for is damaged itself: it is named.
+      // The requested conversation itself is damaged, and the error says so.
       if (NAMES_DAMAGE.test(answer.error)) return counts.left_out++
       return counts.failed.push(`${what}: ${answer.error} (${names})`)
     }
@@ -444,7 +444,7 @@ async function judge(
   await noticedByDoctor(flips, counts)
 }
 
-/** All of them, each by its conversation where it belongs to one. */
+/** Checks that doctor notices every flip, and names the conversation if the row belongs to one. */
 async function noticedByDoctor(flips: Flip[], counts: { unnoticed: string[] }): Promise<void> {
   const answer = await asked(doctor as never, {})
   const problems =
@@ -457,7 +457,7 @@ async function noticedByDoctor(flips: Flip[], counts: { unnoticed: string[] }): 
   store.close()
   const named = new Set(conversations.map(({ ref }) => formatRef(ref)))
   const left = flips.filter(({ refs }) => !refs.some((ref) => named.has(ref)))
-  // What belongs to no conversation is counted by kind.
+  // Damage outside conversations is counted by kind.
   const counted = others.reduce((sum, line) => sum + (Number.parseInt(line, 10) || 0), 0)
   if (left.length > counted) counts.unnoticed.push(...left.map(({ name }) => name))
 }
@@ -480,7 +480,7 @@ async function damageIn(): Promise<unknown[]> {
   }
 }
 
-/** Half of them in blocks, the others over all tables; no two of one conversation, so that each is named for itself. */
+/** Half of the rows are in blocks, the others in all tables. No two belong to one conversation, so that doctor names each. */
 function chosenRows(n: number): StoredRow[] {
   const byTable = Map.groupBy(bytes.rows, ({ table }) => table)
   const tables = [...byTable.keys()]
@@ -535,7 +535,7 @@ function refsOf({ table, owner }: StoredRow): string[] {
 
 type Rows = Map<string, Set<string>>
 
-/** What a history holds, without what every file has of its own. */
+/** The rows of a history, without values that differ between any two files. */
 function rowsOf(path: string): Rows {
   const db = openSqlite(path, { readonly: true })
   const rows: Rows = new Map()
@@ -561,7 +561,7 @@ function isSame(before: Rows, path: string): boolean {
   }
 }
 
-/** What `dex doctor --repair` leaves different. */
+/** Repairs a damaged history with `dex doctor --repair`, and returns the difference that remains, if any. */
 async function repairedBy(damaged: string, before: string): Promise<string | undefined> {
   removeDatabase(history)
   cpSync(damaged, history)
@@ -581,11 +581,11 @@ function difference(before: string, now: string): string {
   return `${JSON.stringify(a[at])?.slice(0, 300)} is now ${JSON.stringify(b[at])?.slice(0, 300)}`
 }
 
-/** All that is to be there after a repair. */
+/** Everything that must exist after a repair. */
 async function kept(of: string): Promise<string> {
   const store = openStore(join(of, ".dex", "history.db"))
   const forgotten = await store.forgotten()
-  // A project whose row is lost is made private, so what was private must still be, and others may be.
+  // A project whose row is lost becomes private, so private projects must still be private, and others may be.
   const projects = (await store.projects()).map(({ path }) => [path])
   const isOpen = (await store.projects()).some(({ path, private: isPrivate }) => path === hidden && !isPrivate)
   const collections = (await store.collections()).map(({ name, root }) => [name, root])
@@ -637,7 +637,7 @@ function makeSources(dir: string): void {
   generateCorpus(join(dir, ".claude"), { messages: 600, messagesPerConversation: 30, seed: 3 })
 }
 
-/** The order in which files are read, and the length of what is noted of them, depend on their times. */
+/** Gives all files fixed times, because the order of reading and the size of some rows depend on them. */
 function setTimes(dir: string): void {
   const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
   const paths = files.map(({ parentPath, name }) => join(parentPath, name)).sort()
@@ -652,7 +652,7 @@ function pick<T>(from: readonly T[]): T {
   return from[Math.floor(random() * from.length)]!
 }
 
-/** The same numbers for the same seed. */
+/** A random generator that gives the same numbers for the same seed. */
 function generator(seed: number): () => number {
   let state = seed >>> 0
   return () => {

@@ -11,7 +11,7 @@ import { leakOf, type Planted, plant, random } from "../redact/secrets.ts"
 import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** Only what the rules find can be promised to be gone; what they miss is counted in redact.test.ts. */
+/** Only secrets that the rules find must be gone. The others are counted in redact.test.ts. */
 const detected = plant(7, 8).filter(
   (planted) => leakOf(planted, redactText(planted.text, planted.key)) === undefined && planted.key === undefined,
 )
@@ -25,7 +25,7 @@ test("no byte of a detected secret reaches any file, compressed or not", async (
   await expectNoLeak(dex, home)
 })
 
-test("what was kept under older rules is redacted again, also when its source is gone", async () => {
+test("text that was stored under older rules is redacted again, even if its source is gone", async () => {
   const home = tempDir()
   const dex = await open(home)
   const some = detected.slice(0, 300)
@@ -47,7 +47,7 @@ test("what was kept under older rules is redacted again, also when its source is
   await expectNoLeak(dex, home)
 })
 
-test("what was kept under older rules is redacted again when its transcript grows", async () => {
+test("text that was stored under older rules is redacted again when its transcript grows", async () => {
   const home = tempDir()
   const path = writeTranscript(home, detected.slice(0, 50))
   const dex = await open(home)
@@ -68,7 +68,7 @@ test("what was kept under older rules is redacted again when its transcript grow
   await expectNoLeak(dex, home)
 })
 
-test("what an older version kept behind colours is redacted again, in the history and in the index", async () => {
+test("a secret that an older version missed because of colours is redacted again, in the history and in the index", async () => {
   const home = tempDir()
   const dex = await open(home)
   const value = random(12).of("abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", 32)
@@ -115,7 +115,7 @@ async function open(home: string) {
   }
 }
 
-/** Every place where a transcript can hold one: prompts, answers, tool inputs and outputs, titles. */
+/** A record with the secret in one of these places: a prompt, an answer, a tool's input or output, or a title. */
 function recordOf(planted: Planted, i: number): object {
   const common = {
     uuid: `${String(i).padStart(8, "0")}-aaaa-4aaa-8aaa-aaaaaaaaaaaa`,

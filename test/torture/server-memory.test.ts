@@ -7,7 +7,7 @@ import { dex } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 
-// `npm run torture -- server` does more of both.
+// `npm run torture -- server` makes more calls and connections.
 const CALLS = Number(process.env.DEX_MCP_CALLS ?? 2_000)
 const CONNECTS = Number(process.env.DEX_MCP_CONNECTS ?? 30)
 
@@ -30,7 +30,7 @@ const residentMb = (pid: number) =>
 const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!
 
 test.skipIf(!existsSync("/proc/self/environ"))(
-  `${CONNECTS} connects leave no process behind, and the last takes as much memory as the first`,
+  `${CONNECTS} connections leave no process behind, and the last one takes as much memory as the first`,
   async () => {
     const home = tempDir()
     smallHome(home)

@@ -6,7 +6,7 @@ import { kindsOf } from "../mcp/kinds-of-calls.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** 3,000 in CI, 100,000 by `npm run torture`. */
+/** 3,000 in CI, 100,000 with `npm run torture`. */
 const CALLS = Number(process.env.DEX_MCP_NOISY_CALLS ?? 3_000)
 
 test(
@@ -15,7 +15,7 @@ test(
     const home = tempDir()
     smallHome(home)
     const noise = join(home, "noise.mjs")
-    // Begins when the server has taken stdout for itself; in threads at once.
+    // In the server's main thread the noise begins once the server has redirected stdout, in other threads immediately.
     writeFileSync(
       noise,
       `import { execFile, spawn } from "node:child_process"

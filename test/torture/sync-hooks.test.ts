@@ -11,8 +11,8 @@ const HOOKS = 50
 
 type Done = { event: string; busy: boolean; complete: boolean; read: number; added_messages: number }
 
-// The programs are those that `dex install` writes. A hook prints nothing, so the Node that they start is one that
-// keeps what each sync would have said.
+// The test runs the programs that `dex install` writes. A hook prints nothing, so these programs start a Node wrapper that saves
+// the output of each sync.
 test.skipIf(process.platform === "win32")(`${HOOKS} hooks at once start one sync`, async () => {
   const home = tempDir()
   const { messages, conversations } = generateCorpus(join(home, ".claude"), { messages: 10_000, seed: 6 })
@@ -40,7 +40,7 @@ test.skipIf(process.platform === "win32")(`${HOOKS} hooks at once start one sync
   const done = outcomes().map((line) => JSON.parse(line) as Done)
   const working = done.filter(({ read }) => read > 0)
   expect(working).toMatchObject([{ busy: false, complete: true, read: conversations, added_messages: messages }])
-  // Whoever came after it was done found nothing new.
+  // Hooks that started after the sync had ended found nothing new.
   const busy = done.filter((one) => one.busy).length
   console.log(`${HOOKS} hooks: 1 read, ${busy} left at once, ${HOOKS - 1 - busy} came later and found nothing new`)
   expect(busy).toBeGreaterThan(0)

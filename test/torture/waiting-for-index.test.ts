@@ -9,10 +9,10 @@ import { tempDir } from "../support/temp.ts"
 
 afterEach(() => void vi.useRealTimers())
 
-/** More than a thread's heap has room for is never waiting for the index, however fast the machine reads. */
+/** The limit of text that waits for the index, well below a thread's heap, however fast the machine reads. */
 const MOST_WAITING = 8e6
 
-test("what waits for the index is bounded by its size, not only by time", async () => {
+test("the text waiting for the index is limited by its size, not only by time", async () => {
   const home = tempDir()
   const text = "The token is refreshed twice, and the second time it is refused. ".repeat(300)
   for (let i = 0; i < 60; i++)
@@ -25,7 +25,7 @@ test("what waits for the index is bounded by its size, not only by time", async 
   const index = openIndex(join(home, "index.db"))
   let waiting = 0
   let most = 0
-  // A machine so fast that no time passes.
+  // Simulates a machine so fast that no time passes.
   vi.useFakeTimers({ toFake: ["Date"], now: Date.parse("2026-11-01T00:00:00Z") })
   await syncHistory({
     store: {
@@ -56,7 +56,7 @@ test("what waits for the index is bounded by its size, not only by time", async 
   index.close()
 })
 
-test("it is only said that all is read once it can be found, as of when it was looked for", async () => {
+test("progress is complete only once everything can be found, and has the time at which the sync looked for files", async () => {
   const home = tempDir()
   claudeSession(home, {
     id: "11111111-1111-4111-8111-111111111111",
@@ -76,7 +76,7 @@ test("it is only said that all is read once it can be found, as of when it was l
         return store.saveProgress(progress)
       },
       writeUnit: async (write) => {
-        while (Date.now() === before) {} // so that the clock is another one than when it was looked for
+        while (Date.now() === before) {} // so that the time differs from that of the search for files
         return store.writeUnit(write)
       },
     },

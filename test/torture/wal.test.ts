@@ -21,7 +21,7 @@ import { syncHistory } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 
-/** 100 in CI, 1,000 by `npm run torture`. */
+/** 100 in CI, 1,000 with `npm run torture`. */
 const CUTS = Number(process.env.DEX_CUTS ?? 100)
 const dir = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "dex-wal-"))
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
@@ -79,7 +79,7 @@ async function historyWithLog(): Promise<{ database: string; log: string; units:
       order.push(write.unit.key)
       return store.writeUnit(write)
     },
-    // The log as it is when the machine loses power: before anything brings it back into the file.
+    // Copies the log as it would be after a power loss, before a checkpoint.
     checkpoint: async () => {
       copyFileSync(history, join(kept, "history.db"))
       copyFileSync(`${history}-wal`, join(kept, "history.db-wal"))

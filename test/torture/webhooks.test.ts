@@ -11,16 +11,16 @@ import { receiver } from "../suggest/deliver/receiver.ts"
 import { subscriptionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** 400 and 10 in CI, 5,000 and 100 by `npm run torture`. */
+/** 400 events and 10 kills in CI, 5,000 and 100 with `npm run torture`. */
 const EVENTS = Number(process.env.DEX_EVENTS ?? 400)
 const KILLS = Number(process.env.DEX_WEBHOOK_KILLS ?? 10)
 const FAILING = 0.3
-/** Ten hours of the schedule pass in five seconds. */
+/** The sender's clock is so fast that ten hours of the schedule take five seconds. */
 const SPEED = 7_200
 const SENDER = fileURLToPath(new URL("../suggest/deliver/sender.ts", import.meta.url))
 
 test(
-  `of ${EVENTS} events, to a receiver that fails ${FAILING * 100} % of the time, none is lost by ${KILLS} kills of the sender`,
+  `none of ${EVENTS} events is lost if the receiver fails ${FAILING * 100} % of the time and the sender is killed ${KILLS} times`,
   async () => {
     const random = generator(Number(process.env.DEX_SEED ?? 7))
     const secret = newSecret()
@@ -59,8 +59,8 @@ test(
     let killed = 0
     for (; killed < KILLS; killed++) {
       const child = start()
-      // Every other one while it makes new ones; the others after so many more requests and a little later, so that some
-      // fall between what is sent and what is recorded of it. All fall into the campaign.
+      // Every other kill happens while the sender makes events. The others happen shortly after a number of further requests, so
+      // that some fall between sending a message and recording that. All happen before the campaign ends.
       const after = received.length + 1 + Math.floor(random() * ((2 * EVENTS * 0.9) / KILLS))
       const kill = (within: number) => setTimeout(() => child.process.kill("SIGKILL"), random() * within)
       const whileMaking = killed % 2 === 0

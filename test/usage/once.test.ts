@@ -45,7 +45,7 @@ async function sums(home: string): Promise<{ rolled: object; separate: object; t
   }
 }
 
-test("Claude Code: a resumed file, a fork's file, a subagent's own file, and one that exists only in progress records", async () => {
+test("Claude Code: counts tokens once in a resumed file, a fork's file, a subagent's file, and one that exists only in progress records", async () => {
   const home = tempDir()
   const answer = (file: ReturnType<typeof writer>, tokens: number, minute: number, more: object = {}) =>
     file.add({
@@ -122,7 +122,7 @@ test("Claude Code: a resumed file, a fork's file, a subagent's own file, and one
   expect((await sums(late)).total).toBe(127)
 })
 
-test("Codex: repeated counts, a resumed file, a fork, and a subagent that replays its parent", async () => {
+test("Codex: counts tokens once with repeated counts, a resumed file, a fork, and a subagent that replays its parent", async () => {
   const home = tempDir()
   const says = (role: string, words: string) => [
     "response_item",
@@ -174,7 +174,7 @@ test("Codex: repeated counts, a resumed file, a fork, and a subagent that replay
   expect(separate).toEqual({ [thread(1)]: 7, [thread(2)]: 8, [thread(3)]: 16 })
 })
 
-test("OpenCode: several steps of one message, a fork that copies under new names, and a subagent", async () => {
+test("OpenCode: counts tokens once with several steps of one message, a fork that copies under new names, and a subagent", async () => {
   const home = tempDir()
   const root = ".local/share/opencode/storage"
   const session = (n: number, began: number, more: object = {}) =>
@@ -225,7 +225,7 @@ test("OpenCode: several steps of one message, a fork that copies under new names
   expect(rolled).toEqual({ [`ses_${id(1)}`]: 1 + 2 + 4 + 16, [`ses_${id(2)}`]: 8 })
 })
 
-test("Gemini CLI: a session that was resumed, and its subagent", async () => {
+test("Gemini CLI: counts tokens once in a resumed session and its subagent", async () => {
   const home = tempDir()
   const folder = ".gemini/tmp/proj/chats"
   const uuid = (n: number) => `e0000000-0000-4000-8000-00000000000${n}`
@@ -255,7 +255,7 @@ test("Gemini CLI: a session that was resumed, and its subagent", async () => {
   expect([rolled, total, subagents]).toEqual([{ 1: 7 }, 7, 4])
 })
 
-test("Pi: a session, an abandoned branch in it, and a fork of it", async () => {
+test("Pi: counts tokens once in a session, an abandoned branch in it, and a fork of it", async () => {
   const home = tempDir()
   const usage = (input: number) => ({ input, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: input })
   const entry = (n: number, parent: number | null, message: object) => ({

@@ -143,7 +143,7 @@ describe("the spending of a conversation", () => {
 })
 
 describe("when and for what", () => {
-  test("a week begins on Monday, also in a week in which the clocks change", () => {
+  test("a week begins on Monday, even if the clocks change during it", () => {
     expect([localWeek(Date.UTC(2026, 10, 1, 12)), localWeek(Date.UTC(2026, 10, 2, 12))]).toEqual([
       "2026-10-26",
       "2026-11-02",
@@ -171,7 +171,7 @@ describe("when and for what", () => {
   })
 })
 
-test("of several requests of one message the longest decides the price, not their sum", () => {
+test("if a message has several requests, the longest one decides the price, not their sum", () => {
   const request = { input: 1, output: 1, cache_read: 150_000, cache_write: 0, service_tier: "standard" }
   const three = addRequest(addRequest(request, request), { ...request, cache_read: 199_999 })
   expect(three).toMatchObject({ cache_read: 499_999, longest: 200_000, service_tier: "standard" })

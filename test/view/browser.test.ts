@@ -14,7 +14,7 @@ import { syncHome, warmDex } from "../support/warm.ts"
 import { chromiumHere, type Looking, useBrowser } from "./browser.ts"
 import { addressesFor, NO_PAGES } from "./every-page.ts"
 import { HOSTILE_REF, hostileHome, WORD } from "./hostile-home.ts"
-import { BEYOND, DONE_TO_PAGE, FAULTS } from "./in-page.ts"
+import { BEYOND, COLOUR_FAULTS, DONE_TO_PAGE, FAULTS, HEADINGS, TAB_ORDER } from "./in-page.ts"
 import { served, visitOnce } from "./served.ts"
 
 const look = useBrowser()
@@ -33,7 +33,7 @@ beforeAll(async () => {
 })
 const visitor = visitOnce(home)
 
-test("every page has an address that is looked at", () => {
+test("these tests open an address of every page", () => {
   const shown = pages.filter(({ path }) => !NO_PAGES.includes(path))
   const patterns = shown.map(
     ({ path }) => [path, new RegExp(`^${path.replaceAll(/:\w+/g, "[^/?]+").replaceAll(".", "\\.")}(\\?.*)?$`)] as const,
@@ -43,28 +43,39 @@ test("every page has an address that is looked at", () => {
   )
 })
 
-const WIDE = { width: 1400, height: 900, colorScheme: "light" } as const
-const PHONE = { width: 375, height: 800, colorScheme: "dark" } as const
-const ZOOMED = { width: 700, height: 450, colorScheme: "light" } as const // 1,400 pixels at 200 %
+const WIDE = { width: 1440, height: 900 } as const
+const PHONE = { width: 390, height: 800 } as const
+const ZOOMED = { width: 720, height: 450 } as const // 1,440 pixels at 200 %
+
+/** Whether the focus is in the content, and visible. */
+const FOCUSED = `(() => {
+  const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement)
+  return [document.querySelector("main").contains(document.activeElement), outlineStyle !== "none" && outlineWidth !== "0px"]
+})()`
 
 /** The problems of the open page on each screen. No script depends on the size, so the page is loaded only once. */
 async function wrongOn({ page }: Looking): Promise<string[]> {
   const wrong: string[] = []
   await page.evaluate(AXE)
-  for (const { width, height, colorScheme } of [WIDE, PHONE, ZOOMED]) {
+  for (const { width, height } of [WIDE, PHONE, ZOOMED]) {
     await page.setViewportSize({ width, height })
-    await page.emulateMedia({ colorScheme })
     const beyond = await page.evaluate<string>(BEYOND)
-    // A zoomed page has the same colours and elements as on a wide screen.
-    const faults = width === ZOOMED.width ? [] : await page.evaluate<string[]>(FAULTS)
-    for (const one of beyond === "" ? faults : [beyond, ...faults])
-      wrong.push(`${width} pixels, ${colorScheme}: ${one}`)
+    if (beyond !== "") wrong.push(`${width} pixels: ${beyond}`)
+    if (width === ZOOMED.width) continue // it has the same colours and elements as on a wide screen
+    for (const [colorScheme, faults] of [
+      ["light", FAULTS],
+      ["dark", COLOUR_FAULTS],
+    ] as const) {
+      await page.emulateMedia({ colorScheme })
+      for (const fault of await page.evaluate<string[]>(faults)) wrong.push(`${width} pixels, ${colorScheme}: ${fault}`)
+    }
   }
+  wrong.push(...(await page.evaluate<string[]>(HEADINGS)))
   return wrong
 }
 
 looked("every page of a demo history", () => {
-  test("has no serious accessibility problem and fits the screen: wide and light, a dark phone, zoomed in", async () => {
+  test("has no serious accessibility problem and fits the screen: wide, a phone and zoomed in, light and dark", async () => {
     const { view, base } = visitor()
     const looking = await look(view.enter(""))
     for (const address of addresses.filter((one) => one !== "/")) {
@@ -104,6 +115,26 @@ looked("every page of a demo history", () => {
     }
   })
 
+  test("Tab goes to everything that can be pressed, in the order in which it is read, and shows where it is", async () => {
+    const { view, base } = visitor()
+    const { page } = await look(view.enter(""), { viewport: WIDE })
+    for (const address of addresses.filter((one) =>
+      /^\/(?:find\?q=the|usage|c\/[^/]+|commit.*)?$/.test(one.split("?by")[0]!),
+    )) {
+      await page.goto(`${base}${address}`)
+      await page.locator("[data-late]").first().waitFor({ state: "detached" })
+      await page.evaluate("document.activeElement?.blur()")
+      expect([address, await page.evaluate(TAB_ORDER)]).toEqual([address, []])
+      await page.keyboard.press("Tab")
+      expect(await page.evaluate("document.activeElement.className")).toBe("skip")
+      await page.keyboard.press("Enter")
+      expect(await page.evaluate("document.activeElement.id")).toBe("main")
+      await page.keyboard.press("Tab")
+      const focused = await page.evaluate(FOCUSED)
+      expect([address, focused]).toEqual([address, [true, true]])
+    }
+  })
+
   test("everything on the reading page can be reached by keyboard", async () => {
     const { conversations } = JSON.parse((await warmDex(home, ["list", "--json", "-n", "2"])).stdout)
     const { id } = conversations[1]
@@ -127,8 +158,7 @@ looked("every page of a demo history", () => {
     await page.locator("dialog").waitFor({ state: "detached" })
     await page.keyboard.press("/")
     await page.keyboard.type("plateau")
-    await page.locator(".found li").first().waitFor()
-    expect(await page.locator(".found mark").first().innerText()).toBe("plateau")
+    await page.locator("output", { hasText: /^\d+ matches$/ }).waitFor()
     await page.keyboard.press("Escape")
     await page.keyboard.press("Control+k")
     await page.locator("dialog input").waitFor()

@@ -4,12 +4,13 @@ import type { Page } from "playwright-core"
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest"
 import { makeDemo } from "../../demo/history.ts"
 import { actions } from "../../src/view/actions.ts"
-import { sharedTempDir } from "../support/temp.ts"
+import { claudeSession } from "../support/home.ts"
+import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { syncHome, warmDex } from "../support/warm.ts"
 import { chromiumHere, useBrowser } from "./browser.ts"
 import { CONTROLS } from "./controls.ts"
 import { addressesFor } from "./every-page.ts"
-import { visitOnce } from "./served.ts"
+import { served, visitOnce } from "./served.ts"
 
 const look = useBrowser()
 const looked = chromiumHere === undefined ? describe.skip : describe
@@ -63,6 +64,12 @@ async function pressInMore(page: Page, name: string): Promise<void> {
   await page.getByRole("button", { name }).click()
 }
 
+async function makePrivate(page: Page): Promise<void> {
+  await pressInMore(page, "Make this project private…")
+  await page.getByRole("button", { name: "Make it private" }).click()
+  await page.getByRole("heading", { name: "Private", exact: true }).waitFor()
+}
+
 /** Submits a search form with Enter. */
 async function sendField(page: Page, field: string, words: string): Promise<void> {
   await page.locator(field).fill(words)
@@ -94,18 +101,26 @@ const EFFECTS: Record<string, () => Promise<void>> = {
   },
   "get /usage: Apply": async () => {
     const page = await at("/usage?by=conversation")
-    await page.locator("input[name=project]").fill("lighthouse")
+    await page.locator("select[name=project]").selectOption(project)
     await page.getByRole("button", { name: "Apply" }).click()
-    await page.waitForURL(/by=conversation.*project=lighthouse/)
+    await page.waitForURL(/by=conversation.*project=[^&]*lighthouse/)
     expect(await page.locator("main table").count()).toBeGreaterThan(0)
   },
   "get /c/:ref/find": async () => {
     const page = await at(reading())
+    const url = page.url()
     await sendField(page, "form.within input", "the")
-    await page.waitForURL(/\/find\?q=the/)
-    expect(await page.locator("mark").count()).toBeGreaterThan(0)
+    await page.locator("output", { hasText: /^1 of \d+$/ }).waitFor()
+    for (const [name, position] of [
+      ["Next match", /^2 of \d+$/],
+      ["Previous match", /^1 of \d+$/],
+    ] as const) {
+      await page.getByRole("button", { name }).click()
+      await page.locator("output", { hasText: position }).waitFor()
+    }
+    expect(page.url()).toBe(url)
   },
-  "button: Resume": copies("Resume", () => `dex resume ${refRead()}`),
+  "button: Copy resume command": copies("Copy resume command", () => `dex resume ${refRead()}`),
   "button: Hand over": copies("Hand over", () => `dex handover ${refRead()}`),
   "button: Copy ref": copies("Copy ref", refRead),
   "button: Copy hash": async () => {
@@ -122,19 +137,64 @@ const EFFECTS: Record<string, () => Promise<void>> = {
     await page.waitForURL(/\/c\/[^/]+$/)
     expect(await notes()).toContain("Tides are read at noon")
   },
-  "post /do/private: Make this project private": async () => {
+  "post /do/mark: ☆ Star": async () => {
     const page = await at(reading())
-    await pressInMore(page, "Make this project private")
-    await page.getByRole("heading", { name: "Private" }).waitFor()
+    await page.getByRole("button", { name: "☆ Star" }).click()
+    await page.getByRole("button", { name: "★ Starred" }).click()
+    await page.getByRole("button", { name: "☆ Star" }).click()
+    await page.getByRole("button", { name: "★ Starred" }).waitFor()
+    expect((await conversations()).find(({ id }) => id === refRead())).toMatchObject({ tags: ["starred"] })
+  },
+  "post /do/mark: Save": async () => {
+    const page = await at(reading())
+    const save = async (title: string, tags: string) => {
+      await page.locator("summary", { hasText: "More" }).click()
+      await page.locator("input[name=title]").fill(title)
+      await page.locator("input[name=tags]").fill(tags)
+      await page.getByRole("button", { name: "Save" }).click()
+    }
+    const before = await page.locator("h1").innerText()
+    await save("<b>Tides</b>", "sea Moon")
+    await page.getByRole("heading", { name: "Tides" }).waitFor()
+    expect(await page.locator("h1 b").count()).toBe(0)
+    await page.getByRole("link", { name: "#moon" }).click()
+    await page.waitForURL(/\/find\?q=tag%3Amoon/)
+    expect(await page.locator(".finding .row").count()).toBe(1)
+    await page.goto(`${visitor().base}${reading()}`)
+    await save("", "moon")
+    await page.getByRole("heading", { name: before }).waitFor()
+    expect(await page.locator("a.tag").allInnerTexts()).toEqual(["#moon"])
+  },
+  "post /do/private: Make this project private…": async () => {
+    const page = await at(reading())
+    await pressInMore(page, "Make this project private…")
+    await page.getByRole("heading", { name: "Make it private?" }).waitFor()
+    expect(await privateProjects()).toEqual([]) // it asks first
+  },
+  "post /do/private: Make it private": async () => {
+    const page = await at(reading())
+    await makePrivate(page)
     expect(await privateProjects()).toEqual([project])
     await warmDex(home, ["private", project, "--off"])
   },
   "post /do/private: Undo": async () => {
     const page = await at(reading())
-    await pressInMore(page, "Make this project private")
+    await makePrivate(page)
     await page.getByRole("button", { name: "Undo" }).click()
     await page.getByRole("heading", { name: "No longer private" }).waitFor()
     expect(await privateProjects()).toEqual([])
+  },
+  "post /do/sync: Sync now": async () => {
+    const own = tempDir()
+    const empty = await served(own, () => {})
+    for (const address of ["", "usage", "find"]) {
+      const { page } = await look(empty.enter(address))
+      await page.getByRole("button", { name: "Sync now" }).waitFor()
+    }
+    const { page } = await look(empty.enter(""))
+    claudeSession(own, { id: "1", start: "2026-11-01T10:00:00Z", title: "It was there", turns: [{ user: "Hello" }] })
+    await page.getByRole("button", { name: "Sync now" }).click()
+    await page.locator(".newest").getByText("It was there").waitFor()
   },
   "post /do/forget: Forget…": async () => {
     const page = await at(reading())
@@ -164,16 +224,23 @@ looked("controls on the pages of the view", () => {
       await collect()
       await pressFolds(page)
     }
-    // Two pages have no address, because they are the response to a button.
+    // These pages have no address, because they are the response to a button.
     for (const [button, answer] of [
       ["Forget…", "Delete permanently?"],
-      ["Make this project private", "Private"],
+      ["Make this project private…", "Make it private?"],
     ] as const) {
       await page.goto(`${base}${reading()}`)
       await pressInMore(page, button)
       await page.getByRole("heading", { name: answer }).waitFor()
       await collect()
     }
+    await page.getByRole("button", { name: "Make it private" }).click()
+    await page.getByRole("heading", { name: "Private", exact: true }).waitFor()
+    await collect()
+    const empty = await served(tempDir(), () => {})
+    await page.goto(empty.enter(""))
+    await page.waitForURL(({ pathname }) => pathname !== "/enter")
+    await collect()
     await warmDex(home, ["private", project, "--off"])
     expect([...found].toSorted()).toEqual(["fold", ...Object.keys(EFFECTS)].toSorted())
     const changing = [...found].flatMap((name) => /^post ([^:]+)/.exec(name)?.[1] ?? [])

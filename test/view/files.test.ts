@@ -1,11 +1,12 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, describe, expect, test } from "vitest"
+import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
 import { makeRepository } from "../support/repository.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
-import { warmDex } from "../support/warm.ts"
+import { syncHome, warmDex } from "../support/warm.ts"
 import { type Visitor, visit, visitOnce } from "./served.ts"
-import { FIXED, fillShop, QUOKKAS, refTo, SECRET, type Shop, WOMBATS } from "./shop.ts"
+import { FIXED, fillShop, QUOKKAS, refTo, SECRET, type Shop, WOMBATS, writes } from "./shop.ts"
 
 const home = sharedTempDir()
 let shop: Shop
@@ -244,4 +245,34 @@ test("without a history a file has its lines, and every page says what to do", a
     const { status, text } = await see(newcomer, path)
     expect([status, text]).toEqual([404, expect.stringContaining("dex sync")])
   }
+})
+
+test("a file in a worktree leads to the project's file, and a commit that is gone to what its conversation knows", async () => {
+  const own = tempDir()
+  const { folder } = makeRepository(join(own, "zoo"))
+  const transcript = writer({ cwd: folder })
+  transcript.prompt("# Feed the numbat\n\n## Twice")
+  writes(transcript, "e1", join(folder, ".worktrees/3/src/feed.ts"), ["one", "two <img >"])
+  transcript.answer("m_g", [call("g1", "Bash", { command: "git commit -m x" })])
+  transcript.result("g1", "[main 1a2b3c4] Feed <img >\n 1 file changed", {
+    toolUseResult: { stdout: "[main 1a2b3c4] Feed <img >\n 1 file changed", stderr: "", interrupted: false },
+  })
+  putSession(own, transcript.records)
+  await syncHome(own)
+  const visitor = await visit(own)
+  const facts = await see(visitor, `/c/${encodeURIComponent(refTo(SESSION))}/facts`)
+  const link = new URLSearchParams({ project: folder, path: "src/feed.ts" }).toString().replaceAll("&", "&amp;")
+  expect(facts.text).toContain(link)
+  expect(facts.text).toContain(">src/feed.ts</a>")
+  const outline = await see(visitor, `/c/${encodeURIComponent(refTo(SESSION))}/outline`)
+  expect(outline.text).toContain(">Feed the numbat Twice</a>")
+  for (const commit of ["1a2b3c4", "1a2b3c4ffff"]) {
+    const { status, text } = await see(visitor, "/commit", { project: folder, commit })
+    expect([commit, status]).toEqual([commit, 200])
+    expect(text).toContain("<h1>Feed &lt;img &gt;</h1>")
+    expect(text).toContain("does not contain this commit any more")
+    expect(text).toContain("Feed the numbat")
+    expect(text).toMatch(new RegExp(`${link.replaceAll(/[.+?]/g, "\\$&")}">src/feed.ts</a> <span class="added">\\+2`))
+  }
+  expect((await see(visitor, "/commit", { project: folder, commit: "1a2b3c5" })).status).toBe(404)
 })

@@ -71,7 +71,7 @@ describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
     ])
     await page.keyboard.type("token ref")
     await options.filter({ hasText: "Refresh token race" }).waitFor()
-    expect(await options.first().textContent()).toMatch(/Claude Code.*api/)
+    expect(await options.first().textContent()).toMatch(/^Refresh token race api /)
     await page.keyboard.press("Escape")
     await page.locator("dialog").waitFor({ state: "detached" })
     await page.keyboard.press("Meta+k")
@@ -95,6 +95,26 @@ describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
       await page.setViewportSize({ width, height: 800 })
       expect([width, await page.evaluate(BROKEN)]).toEqual([width, []])
     }
+  })
+
+  test("a chart says the value of a bar that has the focus, the pointer or the arrow keys", async () => {
+    const { page, errors } = await open("find")
+    const bar = page.locator("svg.months a").last()
+    await bar.focus()
+    expect(await page.locator(".narrow .value").textContent()).toBe(await bar.getAttribute("aria-label"))
+    await page.locator("svg.months g").first().hover()
+    expect(await page.locator(".narrow .value").textContent()).toMatch(/: 0 conversations$/)
+    await page.locator(".top nav a", { hasText: "Usage" }).click()
+    const chart = page.locator(".charts .chart").last()
+    const columns = chart.locator("[data-value]")
+    const wanted = [await columns.last().getAttribute("data-value"), await columns.first().getAttribute("data-value")]
+    await chart.locator("svg").focus()
+    expect(await chart.locator(".value").textContent()).toBe(wanted[0])
+    await page.keyboard.press("Home")
+    expect(await chart.locator(".value").textContent()).toBe(wanted[1])
+    await page.keyboard.press("ArrowRight")
+    expect(await chart.locator(".value").textContent()).toBe(await columns.nth(1).getAttribute("data-value"))
+    expect(errors).toEqual([])
   })
 
   test("a listing is updated while agents write, and search results are not", async () => {

@@ -15,6 +15,14 @@ const home = syncedOnce((home) => {
     title: `${EVIL} title`,
     turns: [{ user: EVIL }, { assistant: EVIL }],
   })
+  for (const [i, name] of ["den", "zoo"].entries())
+    claudeSession(home, {
+      id: `6666000${i}-6666-4666-8666-666666666666`,
+      start: `2026-09-0${i + 3}T10:00:00Z`,
+      cwd: `/code/${name}`,
+      title: `The ${name}`,
+      turns: [{ user: "feed the okapi" }, { assistant: "fed" }],
+    })
   for (let i = 0; i < 25; i++)
     claudeSession(home, {
       id: `5555${String(i).padStart(4, "0")}-5555-4555-8555-555555555555`,
@@ -109,17 +117,43 @@ describe("finding", () => {
 
   test("a bar is a link to its month, and has its number as a label", async () => {
     const text = await page("/find?from=2026-10&to=2026-10")
-    expect(text).toMatch(/<a href="[^"]*from=2026-11&amp;to=2026-11" aria-label="2026-11: 2 conversations">/)
+    expect(text).toMatch(
+      /<a href="[^"]*from=2026-11&amp;to=2026-11" aria-label="2026-11: 2 conversations" data-value="2026-11: 2 conversations">/,
+    )
     // The link of an active filter removes it.
-    expect(text).toMatch(/<a href="[^"]*\/find" aria-label="2026-10: 25 conversations" class="chosen"/)
+    expect(text).toMatch(
+      /<a href="[^"]*\/find" aria-label="2026-10: 25 conversations" data-value="[^"]*" class="chosen"/,
+    )
   })
 
-  test("in a search for words, filters have no numbers, and narrow the results", async () => {
-    const text = await page("/find?q=water")
-    expect(linkTo(text, "many")).toMatch(/q=water&project=%2Fcode%2Fmany/)
-    expect(text).not.toMatch(/<span>many<\/span><span class="number">/)
-    expect(text).toContain("All conversations, not only those with these words.")
+  test("in a search, the bars and the numbers count the conversations with its words", async () => {
+    const text = await page("/find?q=okapi")
+    expect(linkTo(text, "den")).toMatch(/q=okapi&project=%2Fcode%2Fden/)
+    for (const name of ["den", "zoo"]) expect(text).toMatch(new RegExp(`<span>${name}</span><span class="number">1<`))
+    expect(text).toMatch(/aria-label="2026-09: 2 conversations"/)
+    expect(text).not.toMatch(/<span>web<|aria-label="2026-1/)
     expect(titlesOf(await page("/find?q=water&project=%2Fcode%2Fweb"))).toEqual([])
+    const token = await page("/find?q=refresh+token")
+    expect(token).toMatch(/aria-label="2026-11: 1 conversation"/)
+    expect(token).toContain("one message contains all these words")
+    // No message contains both, so nothing is counted.
+    const none = await page("/find?q=water+token")
+    expect(titlesOf(none).length).toBeGreaterThan(0)
+    expect(none).not.toMatch(/svg class="months"|class="number">\d+<\/span><\/a>/)
+  })
+
+  test("dates are chosen, a month in the address is shown as its days, and subagents can be listed", async () => {
+    const text = await page("/find?from=2026-10&to=2026-10")
+    expect(text).toContain('<input type="date" name="from" value="2026-10-01">')
+    expect(text).toContain('<input type="date" name="to" value="2026-10-31">')
+    const { total } = await outputOf(["list", "--all", "--limit", "100"])
+    const all = await page("/find?subagents=1")
+    expect(all).toContain(`of ${total} conversations`)
+    expect(all).toContain('name="subagents" value="1" checked')
+    expect(all).toContain("with <b>subagents and automated runs</b>")
+    expect(await page("/find?subagents=1&from=2026-10&to=2026-10")).toContain("of 25 conversations")
+    expect(await page("/find?from=&to=&file=&tool=")).toContain("conversations, newest first")
+    expect(await page("/find?q=water")).not.toContain('name="subagents"')
   })
 
   test("a form filters by file and tool and keeps the other filters; the search field at the top keeps them too", async () => {
@@ -175,7 +209,7 @@ describe("finding while a person types", () => {
   })
 
   test.each(["", "xylophone", "token -race", '"sidebar flickers"', "token&file=x", "token&to=2026-10"])(
-    "it is left to the full search where it would be another question: %s",
+    "a query that would mean something else is left to the full search: %s",
     async (question) => expect(await page(`/find?q=${question.replaceAll(" ", "+")}&quick=1`)).toBe(""),
   )
 })
@@ -194,5 +228,5 @@ test("an empty history says what to do", async () => {
   const { get } = await visit(tempDir())
   const text = await (await get("/find")).text()
   expect(text).toContain("dex has not read any conversations yet")
-  expect(text).toContain("<code>dex sync</code>")
+  expect(text).toMatch(/action="[^"]*\/do\/sync".*<button>Sync now<\/button>/)
 })

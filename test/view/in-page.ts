@@ -5,6 +5,27 @@ export const FAULTS = `axe.run({ resultTypes: ["violations"] }).then(({ violatio
   .filter(({ impact }) => impact === "serious" || impact === "critical")
   .map(({ id, nodes }) => id + ": " + nodes[0].html.slice(0, 200)))`
 
+/** The same for colours only, after everything else was checked in other colours. */
+export const COLOUR_FAULTS = FAULTS.replace("axe.run({", 'axe.run({ runOnly: ["color-contrast"],')
+
+/** Wrong headings: not exactly one of the first level, or a level that is skipped. */
+export const HEADINGS = `(() => {
+  const levels = [...document.querySelectorAll("h1, h2, h3, h4")].map(({ localName }) => Number(localName[1]))
+  const skipped = levels.filter((level, i) => level > (levels[i - 1] ?? level) + 1)
+  const first = levels.filter((level) => level === 1).length
+  return [...(first === 1 ? [] : [first + " headings of the first level"]), ...skipped.map((level) => "h" + level + " without the level above")]
+})()`
+
+/** What Tab reaches in another order than that of the page, or what can be pressed but has no name. */
+export const TAB_ORDER = `(() => {
+  const pressed = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")]
+  const nameOf = (one) => one.getAttribute("aria-label") || one.labels?.[0]?.textContent || one.textContent || one.placeholder || ""
+  return [
+    ...[...document.querySelectorAll("[tabindex]")].filter(({ tabIndex }) => tabIndex > 0).map((one) => "order: " + one.outerHTML.slice(0, 100)),
+    ...pressed.filter((one) => one.checkVisibility() && nameOf(one).trim() === "").map((one) => "no name: " + one.outerHTML.slice(0, 100)),
+  ]
+})()`
+
 /** How far the page extends beyond the side of the screen, and the first element that does. */
 export const BEYOND = `(() => {
   const { scrollWidth, clientWidth } = document.documentElement

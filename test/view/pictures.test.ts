@@ -26,23 +26,40 @@ looked("the drawings in this repository", () => {
     expect(drawn).toEqual(written)
   })
 
-  test("the README's picture shows the picker, line by line", async () => {
-    const { page } = await look(pathToFileURL(join(ROOT, "docs/picker.svg")).href)
-    const { lines } = await page.evaluate<Drawn>(DRAWN)
-    const [typed, , ...rows] = lines
-    expect(typed).toMatch(/^❯ refresh tok 4$/)
-    const titles = [
-      "Refresh token race",
-      "Store tokens in the keychain",
-      "OAuth callback loops",
-      "Retry failed webhooks",
-    ]
-    const found = titles.map((title) => rows.findIndex((line) => line.includes(title)))
-    expect(found.every((row) => row >= 0)).toBe(true)
-    expect(found).toEqual(found.toSorted((a, b) => a - b))
-    expect(rows.join("\n")).toContain("Why do two tabs log each other out?")
+  test("the README's picture shows a search, the conversation and why a line was written, one after the other", async () => {
+    const { page } = await look(pathToFileURL(join(ROOT, "docs/dex.svg")).href)
+    const screens = await page.evaluate<string[]>(SCREENS)
+    expect(screens.length).toBeGreaterThan(20)
+    const seen = (text: string) => screens.findIndex((screen) => screen.includes(text))
+    const scenes = [
+      "$ dex",
+      "type to search",
+      "❯ high water",
+      "It fails as it did last night",
+      "$ dex why",
+      "Decided",
+    ].map(seen)
+    expect(scenes.every((second) => second >= 0)).toBe(true)
+    expect(scenes).toEqual(scenes.toSorted((a, b) => a - b))
+    expect(screens[seen("Decided")]).not.toContain("type to search")
   })
 })
+
+/** What an animated drawing shows in each of its seconds. */
+const SCREENS = `(() => {
+  const all = document.getAnimations()
+  const seconds = all[0].effect.getTiming().duration / 1000
+  return Array.from({ length: Math.floor(seconds) }, (_, second) => {
+    for (const one of all) {
+      one.pause()
+      one.currentTime = second * 1000
+    }
+    return [...document.querySelectorAll("text")]
+      .filter((text) => getComputedStyle(text).visibility === "visible")
+      .map((text) => text.textContent)
+      .join(" ")
+  })
+})()`
 
 /** The size in a PNG's header. */
 function sizeOf(path: string): { width: number; height: number } {
@@ -60,9 +77,9 @@ test("every picture in docs is one that the script takes, in its size", () => {
 /** What each picture must show of a history that dex has learned from. */
 const MUST_SHOW: Record<string, RegExp[]> = {
   "view-home.png": [/What happened lately/, /\d conversations/, /Tokens by day/, /Newest/, /Left open/],
-  "view-find.png": [/“high water”/, /\d results, best first/, /why it is here/, /A file it touched/],
+  "view-find.png": [/“high water”/, /\d results, best first/, /why it ?is here/, /A file it touched/],
   "view-read.png": [/Outline/, /Facts/, /tokens at list price/, /Files changed \d/, /Find in this conversation/],
-  "view-usage.png": [/\$\d+\.\d\d.{1,3}[\d.]+ ?M tokens/, /at most in a week/, /claude-sonnet/, /By month/],
+  "view-usage.png": [/\$\d+\.\d\d.{1,3}[\d.]+ ?M tokens/, /\$3\.00/, /claude-sonnet/, /By month/],
 }
 const MUST_NOT_SHOW = [/learning/i, /Ask again/, /\$0\.00/, /\b0 tokens/, /No tokens are known/]
 
@@ -79,7 +96,7 @@ function wordsIn(picture: string): string {
 }
 
 test.skipIf(!canReadPictures).each(PICTURES)(
-  "the words in docs/%s are those of a history that was learned from",
+  "the words in docs/%s come from a history that dex has learned from",
   (name) => {
     const words = wordsIn(join(ROOT, "docs", name))
     for (const word of MUST_SHOW[name]!) expect(words).toMatch(word)

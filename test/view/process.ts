@@ -13,13 +13,18 @@ export type RunningView = {
 }
 
 /** `dex view` of the built program, as a process. */
-export async function startView(
+export function startView(home: string, env: Record<string, string> = {}, args: string[] = []): Promise<RunningView> {
+  return startPages(home, ["view", "--no-open", ...args], { env })
+}
+
+/** A command of the built program that serves pages, as a process. */
+export async function startPages(
   home: string,
-  env: Record<string, string> = {},
-  args: string[] = [],
+  words: string[],
+  { env = {}, cwd = home }: { env?: Record<string, string>; cwd?: string } = {},
 ): Promise<RunningView> {
-  const child = spawn(process.execPath, [DEX, "view", "--no-open", ...args], {
-    cwd: home,
+  const child = spawn(process.execPath, [DEX, ...words], {
+    cwd,
     env: { HOME: home, PATH: process.env.PATH ?? "", ...env },
     stdio: ["ignore", "pipe", "inherit"],
   })

@@ -77,7 +77,7 @@ test("the page can store a note, make a project private and forget a conversatio
   expect((await get(`/c/${encodeURIComponent(id)}`)).status).toBe(404)
 
   const [, other] = conversations
-  expect((await act("private", { project: other.project })).status).toBe(200)
+  expect((await act("private", { project: other.project, yes: "yes" })).status).toBe(200)
   const hidden = await get(`/c/${encodeURIComponent(other.id)}`)
   expect([hidden.status, await hidden.text()]).toEqual([404, expect.stringContaining("private project")])
 })

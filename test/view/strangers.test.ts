@@ -39,7 +39,7 @@ async function entered(home: string) {
 }
 
 describe("another user of this machine", () => {
-  test("who takes the port of an ended view receives no request, and learns no path of the next view", async () => {
+  test("who takes the port of an ended view receives no request, and does not learn the path of the next view", async () => {
     const home = tempDir()
     const first = await entered(home)
     await first.view.stop()

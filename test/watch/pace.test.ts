@@ -31,7 +31,7 @@ test("a first change is looked at a tenth of a second later, together with other
   expect(times()).toEqual([100])
 })
 
-test("what changes all the time is looked at once a second, and the last change is never missed", async () => {
+test("a file that changes all the time is looked at once a second, and the last change is never missed", async () => {
   const { touch, times } = pace(20)
   for (let i = 0; i < 1_000; i++) {
     touch("a")

@@ -12,7 +12,7 @@ import { syncHome, warmDex } from "../support/warm.ts"
 import { projectWithPast } from "./project-with-past.ts"
 import { startWatch } from "./watching.ts"
 
-test("when a file changes while dex watch runs, a webhook gets what was done to it before", async () => {
+test("when a file changes while dex watch runs, a webhook gets the earlier work on it", async () => {
   const { home, project, run: inProject } = projectWithPast()
   const file = join(project, "src", "token.ts")
   writeFileSync(file, "export const a = 1\n")

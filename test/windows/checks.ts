@@ -1,4 +1,4 @@
-// Runs on Windows' Node, without any of the development tools: `npm run test:windows` starts it.
+// Runs in Node for Windows, without any development tools. Started by `npm run test:windows`.
 import assert from "node:assert/strict"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import {
@@ -24,10 +24,10 @@ const WORK = mkdtempSync(join(tmpdir(), "dex checks "))
 const children: ChildProcess[] = []
 
 const MANY = 400
-/** Two seconds are promised; the machine may be busy. */
+/** More than the two seconds that dex promises, because the machine may be busy. */
 const END_WITHIN_MS = 10_000
 const ERROR = "TypeError: quokkaword is not a function"
-/** What Claude Code tells a hook after a command failed. */
+/** The input that Claude Code sends to a hook after a command failed. */
 const failure = (session: string) =>
   JSON.stringify({
     session_id: session,
@@ -42,13 +42,13 @@ const SPEAK = { DEX_HOOK_MS: "900", DEX_PROACTIVE_MODE: "speak" }
 type Run = { code: number | null; stdout: string; stderr: string }
 
 let home = ""
-/** Starts in a copy of one of the homes that were made for this. */
+/** Copies one of the prepared homes, and uses the copy as the home. */
 function begin(name: string): void {
   home = mkdtempSync(join(WORK, `${name}-`))
   cpSync(join(FOLDER, name), home, { recursive: true })
 }
 
-/** The home with an error and what solved it, as of a project of this machine. */
+/** Begins with the home in which an error was solved, with its paths changed to a project on this machine. */
 function beginSolved(): void {
   begin("solved")
   mkdirSync(project(), { recursive: true })
@@ -75,7 +75,7 @@ type Start = {
   input?: string
   env?: Record<string, string>
   cwd?: string
-  /** The arguments stand on the command line as they are. */
+  /** Passes the arguments to the command line without quoting. */
   asTyped?: boolean
 }
 
@@ -91,7 +91,7 @@ function start(program: string, args: string[], more: Start = {}): Run {
       windowsVerbatimArguments: more.asTyped ?? false,
     })
   let ended = run()
-  // On a busy machine Wine now and then makes no process at all, so nothing of ours ran: once more, and it is said.
+  // On a busy machine Wine sometimes creates no process, so nothing ran. This tries once more, and logs it.
   if (codeOf(ended.error) === "UNKNOWN" && ended.pid === 0) {
     console.log(`AGAIN   Wine made no process for ${args.join(" ")}`)
     ended = run()
@@ -110,7 +110,7 @@ function dex(args: string[], more: Start = {}): Run {
 }
 
 type Row = { kind: string; id: string; title: string; project: string; source: string; message_count: number }
-/** What the checks look at of what commands answer. */
+/** The fields of the commands' JSON that the checks read. */
 type Answer = {
   read: number
   added_messages: number
@@ -125,7 +125,7 @@ type Answer = {
   sources: { source: string; found: number; kept: number; unreadable: unknown[] }[]
 }
 
-/** What a command answers, where it must succeed. */
+/** The JSON of a command that must succeed. */
 function json(...args: string[]): Answer {
   const { code, stdout, stderr } = dex([...args, "--json"])
   assert.equal(code, 0, `dex ${args.join(" ")} ended with ${code}: ${stderr}`)
@@ -139,7 +139,7 @@ type Reply = {
 }
 type Server = { call(name: string, input: object): Promise<Answer>; end(): Promise<void> }
 
-/** A real MCP server, started as agents start it: without a shell, with pipes. */
+/** A real MCP server, started like agents start it: with pipes and without a shell. */
 async function serve(command = [process.execPath, DEX, "serve"]): Promise<Server> {
   const child = spawn(command[0]!, command.slice(1), { env: environment(), cwd: home, stdio: ["pipe", "pipe", "pipe"] })
   children.push(child)
@@ -195,15 +195,15 @@ async function until(what: string, isSo: () => boolean): Promise<void> {
   }
 }
 
-/** Returns why it was not run, where it was not. */
+/** Returns the reason if the check was not run. */
 type Check = () => undefined | string | Promise<undefined | string>
 const checks: [title: string, work: Check][] = []
 const check = (title: string, work: () => unknown) => checks.push([title, work as Check])
 
-/** Those whose homes were made; of the others nothing is here. */
+/** The agents that have data in the prepared homes. */
 const AT_HOME = ["claude_code", "codex", "cursor", "gemini_cli", "opencode", "pi"]
 
-check("a sync reads all agents, and tells what it tells on Linux", () => {
+check("a sync reads all agents, with the same result as on Linux", () => {
   begin("agents")
   assert.ok(json("sync").read >= 50)
   const listed = json("list", "--all", "--limit", "1000")
@@ -213,7 +213,7 @@ check("a sync reads all agents, and tells what it tells on Linux", () => {
   if (!existsSync(expected)) return
   const brief = ({ conversations }: Answer) =>
     conversations.map(({ id, title, project, message_count }) =>
-      // One fixture names its folder by an address of another system, which stays an address here.
+      // One fixture names its folder by another system's URI, which is not converted to a path here.
       [id, title, id === "cursor:linked" ? "" : project, message_count].join(" "),
     )
   assert.deepEqual(brief(listed).sort(), brief(JSON.parse(readFileSync(expected, "utf8"))).sort())
@@ -231,7 +231,7 @@ check("sources, list, search, show and stats answer", () => {
     assert.ok(isHere ? found > 0 && kept > 0 : found + kept === 0, `${source}: ${found} found, ${kept} kept`)
     assert.deepEqual(unreadable, [])
   }
-  assert.match(dex(["list", "--all"]).stdout, /Scripted title .* opencode .* proj/)
+  assert.match(dex(["list", "--all"]).stdout, /Scripted title .* proj .* opencode/)
   const { results, mode } = json("search", "flaky date test")
   assert.equal(mode, "lexical")
   assert.match(results[0]!.id, /^cursor:/)
@@ -241,7 +241,7 @@ check("sources, list, search, show and stats answer", () => {
   assert.equal(json("stats").total_conversations, conversations.filter(({ kind }) => kind === "person").length)
 })
 
-check("doctor finds nothing wrong", () => {
+check("doctor finds no problem", () => {
   const { ok, checks: found } = json("doctor")
   assert.ok(ok, JSON.stringify(found))
   assert.match(found[0]!.message, /win32/)
@@ -259,18 +259,18 @@ check("documents are added, searched and read", () => {
   assert.match(dex(["docs", "outline", "notes/guides/Übersicht.md"]).stdout, /Deploying/)
 })
 
-check("serve answers over pipes, finds, and ends when its input ends", async () => {
+check("serve answers over pipes, finds conversations, and ends when its input ends", async () => {
   const server = await serve()
   const { results } = await server.call("dex_search", { query: "flaky date test" })
   assert.match(results[0]!.id, /^cursor:/)
   await server.end()
 })
 
-check("reindex beside an open server: both go on, and the server finds what is read later", async () => {
+check("reindex and an open server both continue, and the server finds what is read later", async () => {
   const server = await serve()
   assert.match((await server.call("dex_search", { query: "flaky date test" })).results[0]!.id, /^cursor:/)
   for (let i = 0; i < 3; i++) {
-    // The server reads what is new when it is asked: nobody rebuilds the index meanwhile.
+    // The server syncs when it is called, and the index cannot be rebuilt during a sync.
     let run: Run
     do run = dex(["reindex"])
     while (/Another dex (?:process )?is syncing/.test(run.stderr))
@@ -288,7 +288,7 @@ check("reindex beside an open server: both go on, and the server finds what is r
   )
 })
 
-check("forget leaves no byte, and it is not read again", () => {
+check("forget leaves no byte of a conversation, and it is not read again", () => {
   beginSolved()
   json("sync")
   const { id } = json("list", "--all").conversations[0]!
@@ -300,12 +300,12 @@ check("forget leaves no byte, and it is not read again", () => {
     if (/\.db/.test(name)) assert.ok(!readFileSync(join(home, ".dex", name)).includes("quokka"), name)
 })
 
-check("gc gives back what is not needed", () => {
+check("gc ends without an error", () => {
   const { code, stderr } = dex(["gc"])
   assert.equal(code, 0, stderr)
 })
 
-check("suggest knows what solved an error, and the hook says so", () => {
+check("suggest and the hook show what solved an error", () => {
   beginSolved()
   json("sync")
   assert.match(JSON.stringify(json("suggest", "--error", ERROR, "--project", "my project")), /src\/token\.ts/)
@@ -344,7 +344,8 @@ check("a sync that is killed loses nothing, and the next one reads the rest", as
   children.push(child)
   const ended = new Promise<boolean>((resolve) => child.once("exit", (_, signal) => resolve(signal !== null)))
   const wal = join(home, ".dex", "history.db-wal")
-  await until("something was stored", () => (statSync(wal, { throwIfNoEntry: false })?.size ?? 0) > 200_000)
+  // The empty tables are 160 kB.
+  await until("something was stored", () => (statSync(wal, { throwIfNoEntry: false })?.size ?? 0) > 400_000)
   child.kill("SIGKILL")
   assert.ok(await ended, "it had ended before it could be killed")
   const before = json("stats").total_conversations
@@ -355,7 +356,7 @@ check("a sync that is killed loses nothing, and the next one reads the rest", as
   assert.ok(json("doctor").ok)
 })
 
-/** The home of `beginSolved`, in which every agent was used before. */
+/** Like `beginSolved`, with settings of every agent. */
 function beginWired(): void {
   beginSolved()
   const put = (path: string, text: string) => {
@@ -375,7 +376,7 @@ function beginWired(): void {
   json("fix", ERROR)
 }
 
-/** Every file but dex's own. */
+/** Every file below a folder except dex's own, with its content. */
 function filesOf(folder: string): Map<string, string> {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   const paths = files.map((entry) => relative(home, join(entry.parentPath, entry.name)))
@@ -395,7 +396,7 @@ function hooksIn(path: string): (Entry & { event: string })[] {
   )
 }
 
-/** As PowerShell reads `& 'a' 'b' c`. */
+/** The words that PowerShell reads from `& 'a' 'b' c`. */
 function powershellWords(command: string): string[] {
   assert.match(command, /^& /)
   return [...command.slice(2).matchAll(/'((?:[^']|'')*)'|(\S+)/g)].map(([, quoted, bare]) =>
@@ -403,7 +404,7 @@ function powershellWords(command: string): string[] {
   )
 }
 
-/** On a busy machine a hook stops before it can speak: then another session asks. */
+/** The hook's output. On a busy machine a hook may end before it prints anything, so this retries with another session. */
 function heard(ask: (session: string) => Run): string {
   for (let i = 0; i < 20; i++) {
     const { code, stdout } = ask(`session ${Math.random()} ${i}`)
@@ -415,7 +416,7 @@ function heard(ask: (session: string) => Run): string {
 
 let untouched: Map<string, string>
 
-check("what git started ends with it", async () => {
+check("processes that git started end with it", async () => {
   if (!/\/t\b/i.test(start("taskkill", ["/?"]).stdout)) return "Wine's taskkill knows no /t"
   begin("solved")
   const pids = join(home, "pids.txt")
@@ -434,7 +435,7 @@ check("what git started ends with it", async () => {
   await until("the grandchild is gone", () => !started().some(isThere))
 })
 
-check("a git.exe in the folder that dex runs in is not taken for git", () => {
+check("a git.exe in the folder in which dex runs is not used as git", () => {
   begin("solved")
   const other = join(process.env.SystemRoot ?? "C:\\Windows", "System32", "hostname.exe")
   cpSync(other, join(home, "git.exe"))
@@ -443,7 +444,7 @@ check("a git.exe in the folder that dex runs in is not taken for git", () => {
   assert.match(stdout + stderr, /git cannot be started/)
 })
 
-check("install writes whole files, and each agent's server starts without a shell", async () => {
+check("install writes complete files, and each agent's server starts without a shell", async () => {
   beginWired()
   untouched = filesOf(home)
   const { code, stdout, stderr } = dex(["install", "--yes"])
@@ -474,7 +475,7 @@ check("install writes whole files, and each agent's server starts without a shel
   assert.equal(checked.code, 0, checked.stdout + checked.stderr)
 })
 
-check("Claude Code's hooks are programs with arguments: they say what dex knows, and read what is new", async () => {
+check("Claude Code's hooks are programs with arguments that print what dex knows and read what is new", async () => {
   const hooks = hooksIn(".claude/settings.json")
   for (const { command, args } of hooks) assert.ok(args !== undefined && /node\.exe$/i.test(command))
   const [failed] = hooks.filter(({ event }) => event === "PostToolUseFailure")
@@ -495,7 +496,7 @@ check("Claude Code's hooks are programs with arguments: they say what dex knows,
   await until("the sync behind the hook", () => dex(["search", "numbatword", "--json"]).code === 0)
 })
 
-check("Codex's hooks work in its shell, with blanks in their path", () => {
+check("Codex's hooks work in its shell, even with spaces in their path", () => {
   const hooks = hooksIn(".codex/hooks.json")
   assert.deepEqual(
     hooks.map(({ event }) => event),
@@ -516,7 +517,7 @@ check("Codex's hooks work in its shell, with blanks in their path", () => {
   )
 })
 
-check("Gemini CLI's hooks are PowerShell's calls of the same programs", () => {
+check("Gemini CLI's hooks are PowerShell calls of the same programs", () => {
   const hooks = hooksIn(".gemini/settings.json").map(({ event, command }) => ({
     event,
     words: powershellWords(command),
@@ -535,7 +536,7 @@ check("Gemini CLI's hooks are PowerShell's calls of the same programs", () => {
   )
 })
 
-check("OpenCode's plugin asks dex without a shell", async () => {
+check("OpenCode's plugin starts dex without a shell", async () => {
   const plugin = join(home, ".config/opencode/plugin/dex.js")
   const asking = join(home, "ask.mjs")
   writeFileSync(
@@ -552,7 +553,7 @@ process.stdout.write(output.output.slice(${ERROR.length}))`,
   )
 })
 
-check("the sub-agent's guard lets through what reads, and nothing else", () => {
+check("the sub-agent's guard allows only commands that read", () => {
   const front = readFileSync(join(home, ".claude/agents/dex-retrieval.md"), "utf8")
   const command = JSON.parse(/^ +command: (.*)$/m.exec(front)![1]!) as string
   const args = JSON.parse(/^ +args: (.*)$/m.exec(front)![1]!) as string[]
@@ -572,7 +573,7 @@ check("the sub-agent's guard lets through what reads, and nothing else", () => {
     assert.equal(ask(typed).code, 2, typed)
 })
 
-check("uninstall leaves every file as it was", () => {
+check("uninstall restores every file", () => {
   const { code, stdout, stderr } = dex(["uninstall", "--yes"])
   assert.equal(code, 0, stdout + stderr)
   const left = filesOf(home)

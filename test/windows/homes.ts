@@ -6,15 +6,15 @@ import { claudeSession } from "../support/home.ts"
 
 const FIXTURES = join(import.meta.dirname, "..", "fixtures")
 const AGENTS = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "pi"]
-/** Their databases have the names of other fixtures'. */
+/** Fixtures whose databases have the same names as those of other fixtures. */
 const LEFT_OUT = ["1.18-traps", "2.0-fresh", "2.0-upgraded", "0.4x-editor-old"]
 
 const ERROR = "TypeError: quokkaword is not a function"
 const MANY = 400
 
 /**
- * Homes as the agents leave them. `agents`: the fixtures of all of them, where they keep them on Windows; `agents-here`: the
- * same on Linux; `solved`: an error and what solved it; `many`: enough to be stopped in the middle of it.
+ * Creates homes for the checks. `agents` has the fixtures of all agents in their folders on Windows, and `agents-here` in those
+ * on Linux. In `solved` an error was solved. `many` has so many conversations that a sync can be killed in the middle.
  */
 export async function makeHomes(folder: string): Promise<void> {
   const [here, there] = [join(folder, "agents-here"), join(folder, "agents")]

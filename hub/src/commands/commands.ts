@@ -1,4 +1,4 @@
-/** The options of `dex-hub`. Each command accepts those in its line of the help. */
+/** The options of all `dex-hub` commands. The help shows which command uses which option. */
 export type Flags = {
   tenant?: string
   role?: string

@@ -1,5 +1,5 @@
 import { SettingsProblem } from "../settings.ts"
-import { grantToGroup, groupLines, revokeFromGroup, setGroupRole, setProvider } from "../store/groups.ts"
+import { grantToGroup, groupRights, revokeFromGroup, setGroupRole, setProvider } from "../store/groups.ts"
 import { requireProject } from "../store/people.ts"
 import { type Commands, say } from "./commands.ts"
 import { inTenant } from "./people.ts"
@@ -29,7 +29,7 @@ export const groupCommands: Commands = {
   "group grant": async ([group = "", key = ""], { tenant, level = "write", new: isNew }) => {
     if (group === "" || key === "" || !LEVELS.includes(level))
       throw new SettingsProblem(
-        "For example: dex-hub group grant engineers github.com/acme/api --tenant T --level read",
+        `Name a group, a project, and a level (${LEVELS.join(", ")}): dex-hub group grant engineers github.com/acme/api --tenant T --level read`,
       )
     await inTenant(tenant, async (query, id) => {
       if (!isNew) await requireProject(query, id, key)
@@ -43,11 +43,14 @@ export const groupCommands: Commands = {
   },
   "group role": async ([group = "", typed = ""], { tenant }) => {
     const role = ROLES.find((one) => one === typed)
-    if (group === "" || !role) throw new SettingsProblem("For example: dex-hub group role security auditor --tenant T")
+    if (group === "" || !role)
+      throw new SettingsProblem(
+        `Name a group and a role (${ROLES.join(", ")}): dex-hub group role security auditor --tenant T`,
+      )
     await inTenant(tenant, (query, id) => setGroupRole(query, { tenant: id, group, role }))
     say(`Everyone who logs in with the group ${group} is ${role === "member" ? "a member" : `an ${role}`}.`)
   },
   "group list": async (_, { tenant }) => {
-    for (const line of await inTenant(tenant, groupLines)) say(JSON.stringify(line))
+    for (const line of await inTenant(tenant, groupRights)) say(JSON.stringify(line))
   },
 }

@@ -86,7 +86,7 @@ export const peopleCommands: Commands = {
     const level = LEVELS.find((one) => one === typed)
     if (name === "" || key === "" || !level)
       throw new SettingsProblem(
-        "For example: dex-hub grant bob github.com/acme/api --tenant T --level read. The levels are read, write, own and none.",
+        `Name a member, a project, and a level (${LEVELS.join(", ")}): dex-hub grant bob github.com/acme/api --tenant T --level read`,
       )
     await inTenant(tenant, async (query, id) => {
       if (!isNew) await requireProject(query, id, key)

@@ -21,7 +21,7 @@ export const projectCommands: Commands = {
       throw new SettingsProblem(`${name} has no rule ${pattern}. \`dex-hub tenant rules ${name}\` lists them.`)
     say(
       off
-        ? `${pattern} no longer grants anything in ${name}. What it granted stays.`
+        ? `${pattern} no longer grants anything in ${name}. Members keep the access that it granted.`
         : `Members of ${name} who share a project of ${pattern} get write access at once. The hub cannot check whether they have the repository.`,
     )
   },

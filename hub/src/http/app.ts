@@ -8,13 +8,14 @@ import type { Metrics } from "../metrics.ts"
 import { type ChunkChecker, openChecker } from "../push/checker.ts"
 import { checkName, readCommit, readConsent, readDecision, readLevel, readPlan } from "../push/incoming.ts"
 import type { Readiness } from "../ready.ts"
+import type { TeamRequest } from "../search/answer.ts"
+import { type Search, throwLocation } from "../search/pool.ts"
 import type { OidcSettings } from "../settings.ts"
-import type { TeamQuestion } from "../shards/answer.ts"
-import { type Shards, throwLocation } from "../shards/pool.ts"
 import { type Decider, decideRequest, grantAccess, membersOf, requestsFor } from "../store/access.ts"
 import { auditLines, recordAudit } from "../store/audit.ts"
 import { breakGlass, noticesFor } from "../store/break-glass.ts"
 import { type Database, databaseUnavailable, type MemberRole } from "../store/connection.ts"
+import { positionFor } from "../store/feeds.ts"
 import { type Identity, identify } from "../store/identity.ts"
 import { redeemInvitation } from "../store/invitations.ts"
 import { quarantinedOf } from "../store/late-secrets.ts"
@@ -26,40 +27,35 @@ import { createQuotas } from "../store/quota.ts"
 import { receiptsOf } from "../store/receipts.ts"
 import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
 import {
+  type ByteCounter,
   type LoginLimits,
   limitLogins,
   limitRequests,
   limitUnknown,
   type RequestLimits,
-  type Spending,
   type UnknownLimits,
 } from "./limits.ts"
 import { createTeamMcp } from "./mcp.ts"
-import type { NodeRoutes } from "./nodes.ts"
 import { frontPage, PAGE_HEADERS } from "./page.ts"
 
 /** The parts of a running hub that its routes need. */
 type HubParts = {
   db: Database
-  shards: Shards
+  search: Search
   checker?: ChunkChecker
   version: string
   log(event: Record<string, unknown>): void
   metrics?: Metrics
-  /** Called after a deletion. Returns when the key will be gone from PostgreSQL's files; absent if the hub cannot remove keys. */
+  /** Called after a deletion. Returns the time by which PostgreSQL's files lose the key. Absent if the hub cannot remove keys. */
   onForgotten?(): Date
   ready?: Readiness
   limits?: RequestLimits & LoginLimits & UnknownLimits
-  /** A shard that has this many messages gets no further project. */
-  shardMessages?: number
   /** Absent if no identity provider is set. */
   login?: HubLogin
-  /** Absent if other nodes cannot reach this one. */
-  nodes?: NodeRoutes
 }
 
 /** The values that the first handlers set for the later ones. */
-type Env = { Variables: { identity?: Identity } & Spending }
+type Env = { Variables: { identity?: Identity } & ByteCounter }
 
 /** The maximum size of a JSON body, in bytes. */
 const MAX_JSON_BYTES = 8 << 20
@@ -68,10 +64,13 @@ const BEARER = /^Bearer (\S{1,8192})$/i
 /** The maximum number of lines of the audit log in one answer. */
 const MAX_LINES = 1_000
 
-/** The hub's routes. All except the front page, the health checks and the logins identify the caller first. */
+/**
+ * The hub's routes. Anybody may use the front page, the health checks, the login routes and the OAuth metadata; all others
+ * identify the caller first.
+ */
 export function createHubApp({
   db,
-  shards,
+  search,
   checker = openChecker(),
   version,
   log,
@@ -79,9 +78,7 @@ export function createHubApp({
   onForgotten,
   ready,
   limits,
-  shardMessages,
   login,
-  nodes,
 }: HubParts) {
   const app = new Hono<Env>()
   app.use(async (c, next) => {
@@ -90,10 +87,7 @@ export function createHubApp({
     // Logs the route's pattern, never the path, which names conversations and projects.
     const [route, { status }, ms] = [c.req.routePath, c.res, Date.now() - startedAt]
     const { tenant, member } = c.get("identity")?.viewer ?? {}
-    // Successful requests of nodes are not logged, because a search makes many of them.
-    const isSuccessOfNode = route.startsWith("/internal/") && status < 400
-    if (!isSuccessOfNode)
-      log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member })
+    log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member })
     metrics?.count("hub_requests_total", { route, status })
     metrics?.recordDuration("hub_request_seconds", ms, { route })
     if (route === "/v1/tools/:name" || route === "/mcp") metrics?.recordDuration("hub_search_seconds", ms)
@@ -102,7 +96,9 @@ export function createHubApp({
   app.get("/healthz", (c) => c.text("ok\n"))
   app.get("/readyz", async (c) => {
     const why = await ready?.check()
-    return why === undefined ? c.text("ready\n") : c.text(`${why}\n`, 503)
+    if (why !== undefined) return c.text(`${why}\n`, 503)
+    // Everything else works, so a proxy should not stop using this hub.
+    return c.text(search.state().isAvailable === false ? "ready\nsearch: unavailable\n" : "ready\n")
   })
   app.use(async (c, next) => {
     const why = await ready?.checkTables()
@@ -110,7 +106,7 @@ export function createHubApp({
   })
 
   const limitJson = bodyLimit({ maxSize: MAX_JSON_BYTES, onError: tooLargeResponse })
-  const ask = createAuditedAsk(db, shards)
+  const ask = createAuditedAsk(db, search)
   const mcp = createTeamMcp({ ask, version, log })
   const identifyWith = (lookUp: (token: string) => Promise<Identity | undefined>) => {
     const holderOf = limitUnknown(limits?.unknownTokensPerMinute ?? 0, lookUp)
@@ -127,10 +123,6 @@ export function createHubApp({
     }
   }
   // No token gives access to these routes: they need a signature with the master key.
-  if (nodes) {
-    app.post("/internal/index", nodes.index)
-    app.post("/internal/lines", nodes.lines)
-  }
   app.get("/v1/login", (c) => c.json({ methods: [...(login ? ["device"] : []), "token", "invitation"] }))
   if (limits) app.use("/v1/login/invitation", limitLogins(limits))
   app.post("/v1/login/invitation", limitJson, async (c) => {
@@ -162,9 +154,19 @@ export function createHubApp({
     async (c: Context<Env>, next: () => Promise<void>) => {
       const { scopes, viewer } = c.get("identity")!
       if (!scopes.includes(scope))
-        return problemResponse(c, new HubProblem(403, "forbidden", `This token does not have the scope ${scope}.`))
+        return problemResponse(
+          c,
+          new HubProblem(
+            403,
+            "forbidden",
+            `This token does not have the scope ${scope}. Ask the hub's operator for a token that has it.`,
+          ),
+        )
       if (roles.includes(viewer.role)) return next()
-      return problemResponse(c, new HubProblem(403, "forbidden", `The role ${viewer.role} may not do this.`))
+      return problemResponse(
+        c,
+        new HubProblem(403, "forbidden", `Your role (${viewer.role}) does not allow this. Ask an admin to do it.`),
+      )
     }
   const requirePush = requireScope("push", "member", "admin")
   const requireRead = requireScope("read", "member", "admin", "service")
@@ -184,7 +186,7 @@ export function createHubApp({
     return c.body(null, 204)
   })
   app.put("/v1/consents/:key", requirePush, limitJson, async (c) => {
-    await consentTo(db, viewerOf(c), pathParam(c, "key"), readConsent(await jsonOf(c)), shardMessages)
+    await consentTo(db, viewerOf(c), pathParam(c, "key"), readConsent(await jsonOf(c)))
     return c.body(null, 204)
   })
   app.delete("/v1/consents/:key", requirePush, async (c) => {
@@ -210,6 +212,9 @@ export function createHubApp({
   })
   app.post("/v1/push/plan", requirePush, limitJson, async (c) =>
     c.json({ conversations: await planPush(db, viewerOf(c), readPlan(await jsonOf(c)), quotas) }),
+  )
+  app.get("/v1/push/position", requirePush, async (c) =>
+    c.json(await positionFor(db, viewerOf(c), c.req.query("of") ?? "")),
   )
   app.put("/v1/conversations/:source/:id/chunks/:hash", requirePush, limitChunk, async (c) => {
     const [conversation, hash] = [conversationIn(c), pathParam(c, "hash")]
@@ -241,7 +246,7 @@ export function createHubApp({
 
   app.get("/v1/audit", requireScope("read", "auditor", "admin"), async (c) => {
     const { before, limit } = c.req.query()
-    return c.json(await auditLines(db, viewerOf(c), { before, limit: limitOf(limit) }))
+    return c.json(await auditLines(db, viewerOf(c), { before, limit: parseLimit(limit) }))
   })
   app.post("/v1/break-glass", requireScope("admin", "admin"), limitJson, async (c) =>
     c.json(await breakGlass(db, viewerOf(c), await jsonOf(c))),
@@ -249,7 +254,9 @@ export function createHubApp({
 
   app.all("/mcp", requireRead, (c) => mcp.fetch(c.req.raw, viewerOf(c)))
 
-  app.notFound((c) => problemResponse(c, new HubProblem(404, "not_found", "There is nothing here.")))
+  app.notFound((c) =>
+    problemResponse(c, new HubProblem(404, "not_found", "This hub has no such route. It may be older than your dex.")),
+  )
   app.onError((error, c) => {
     if (error instanceof HubProblem) {
       for (const rule of error.rules ?? []) metrics?.count("hub_refused_total", { rule })
@@ -287,13 +294,12 @@ function deciderOf(c: Context<Env>): Decider {
 
 function pathParam(c: Context, key: string): string {
   const name = c.req.param(key) ?? ""
-  // A text in PostgreSQL cannot contain NUL.
+  // PostgreSQL cannot store NUL in a text.
   if (name.includes("\0")) throw new HubProblem(400, "invalid", "A name cannot contain a NUL character.")
   return name
 }
 
-/** The number of lines that the request asks for. */
-function limitOf(text = "100"): number {
+function parseLimit(text = "100"): number {
   const limit = Number(text)
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LINES) return limit
   throw new HubProblem(400, "invalid", `limit must be a number from 1 to ${MAX_LINES}.`)
@@ -324,7 +330,7 @@ function tooLargeResponse(c: Context) {
   return problemResponse(c, new HubProblem(413, "too_large", "The request is too large."))
 }
 
-/** The metadata of the hub's MCP as an OAuth resource server (RFC 9728): whose tokens it accepts. */
+/** The OAuth metadata of the hub's MCP server (RFC 9728). It tells clients which identity provider issues the tokens. */
 function resourceMetadata(settings: OidcSettings) {
   return {
     resource: resourceOf(settings),
@@ -350,15 +356,15 @@ function withChallenge({ url, mcpScope }: OidcSettings): MiddlewareHandler {
 }
 
 /**
- * Returns a function that asks the shards and records which conversations are in the answer, before the viewer gets it. The
- * question itself is not recorded.
+ * Returns a function that searches and records which conversations are in the answer, before the viewer gets it. The
+ * words that were searched for are not recorded.
  */
-function createAuditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQuestion) => Promise<unknown> {
-  return async (question) => {
-    const { viewer, tool } = question
+function createAuditedAsk(db: Database, search: Pick<Search, "ask">): (request: TeamRequest) => Promise<unknown> {
+  return async (request) => {
+    const { viewer, tool } = request
     if (viewer.role === "auditor")
-      throw new HubProblem(403, "forbidden", "An auditor can read the audit log, but no conversation.")
-    const output = await shards.ask(question)
+      throw new HubProblem(403, "forbidden", "Auditors can read the audit log, but not conversations.")
+    const output = await search.ask(request)
     const conversations = [...refsIn(output)]
     await db.as(viewer, (query) =>
       recordAudit(query, viewer, { action: "read", target: tool, detail: { conversations } }),
@@ -367,7 +373,7 @@ function createAuditedAsk(db: Database, shards: Pick<Shards, "ask">): (question:
   }
 }
 
-/** The refs of the conversations in an answer. Every tool calls them `id`. */
+/** Collects the conversations in an answer. In the output of every tool, a ref is in a field `id`. */
 function refsIn(value: unknown, refs = new Set<string>()): Set<string> {
   if (typeof value !== "object" || value === null) return refs
   for (const [key, inner] of Object.entries(value)) {

@@ -3,7 +3,10 @@ import { type Bucket, createBucket } from "../bucket.ts"
 import { tokenHash } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 
-/** Limits for each token on each hub process. They are kept in memory, so that checking them writes nothing. 0 means no limit. */
+/**
+ * Limits for each token. Each hub process counts requests on its own, in memory, so that a check writes nothing to the database.
+ * 0 means no limit.
+ */
 export type RequestLimits = {
   pushesPerMinute: number
   readsPerMinute: number
@@ -12,8 +15,8 @@ export type RequestLimits = {
   pushedMbPerMinute?: number
 }
 
-/** Counts the uncompressed bytes of a push against the token that sent it. */
-export type Spending = { spend?: (bytes: number) => void }
+/** `spend` counts the uncompressed bytes of a chunk towards the limit of the token that sent it. */
+export type ByteCounter = { spend?: (bytes: number) => void }
 
 /** Limits for all clients of a hub together, because a client that starts to log in has no token yet. 0 means no limit. */
 export type LoginLimits = { loginsPerMinute: number; loginsAtOnce: number }
@@ -22,11 +25,14 @@ export type LoginLimits = { loginsPerMinute: number; loginsAtOnce: number }
 export type UnknownLimits = { unknownTokensPerMinute: number }
 
 const MINUTE_MS = 60_000
-/** When there are more entries than this, unused ones are removed. */
+/** The number of remembered tokens above which old ones are forgotten. */
 const MAX_ENTRIES = 10_000
-/** Matches the route of chunks. Only chunks count against the megabytes, so that a push with all its chunks can be committed. */
-const CHUNKS = /^\/v1\/conversations\/.+\/chunks\//
-const PUSHES = /^\/v1\/(push|conversations|consents)\//
+/**
+ * Matches the route of chunks. Only chunks count towards the limit in megabytes, so that a push whose chunks have all arrived can
+ * be committed.
+ */
+const CHUNK_ROUTE = /^\/v1\/conversations\/.+\/chunks\//
+const PUSH_ROUTES = /^\/v1\/(push|conversations|consents)\//
 
 /** Limits a token's requests per minute and its parallel requests. Throws a HubProblem (429) that says when to retry. */
 export function limitRequests(limits: RequestLimits, now: () => number = Date.now) {
@@ -48,17 +54,18 @@ export function limitRequests(limits: RequestLimits, now: () => number = Date.no
   const removeUnused = () => {
     for (const [key, { usedAt, use }] of tokens) if (use.running === 0 && now() - usedAt > MINUTE_MS) tokens.delete(key)
   }
-  return async (c: Context<{ Variables: Spending }>, next: () => Promise<void>) => {
+  return async (c: Context<{ Variables: ByteCounter }>, next: () => Promise<void>) => {
     if (tokens.size > MAX_ENTRIES) removeUnused()
-    const kind = PUSHES.test(c.req.path) ? "push" : "read"
+    const kind = PUSH_ROUTES.test(c.req.path) ? "push" : "read"
     const { use, bytes, [kind]: bucket } = entryOf(tokenHash(c.req.header("authorization") ?? "").toString("hex"))
-    const seconds = CHUNKS.test(c.req.path) ? bytes.take(0) : 0
-    if (seconds > 0) throw tooMany(`This token has pushed more than ${mb} MB in a minute.`, seconds)
+    const seconds = CHUNK_ROUTE.test(c.req.path) ? bytes.take(0) : 0
+    if (seconds > 0)
+      throw tooManyProblem(`This token has pushed more than ${mb} MB in a minute. Try again later.`, seconds)
     c.set("spend", bytes.spend)
     await runLimited(next, use, bucket, {
       atOnce: limits.atOnce,
       busyMessage: `This token has ${limits.atOnce} requests in progress. Wait until one of them is done.`,
-      rateMessage: `This token has sent more than ${rates[kind]} requests to ${kind} in a minute.`,
+      rateMessage: `This token has sent more than ${rates[kind]} requests to ${kind} in a minute. Try again later.`,
     })
   }
 }
@@ -77,7 +84,7 @@ export function limitLogins({ loginsPerMinute, loginsAtOnce }: LoginLimits, now:
 
 /**
  * Limits unknown tokens of all clients together, because each is looked up in the database. A token that was valid before is
- * always looked up, so that members notice nothing while somebody guesses tokens.
+ * always looked up, so that guessed tokens of others do not lock members out.
  */
 export function limitUnknown<T>(
   perMinute: number,
@@ -89,9 +96,13 @@ export function limitUnknown<T>(
   return async (token) => {
     const key = tokenHash(token).toString("hex")
     const wasKnown = validTokens.has(key)
-    // Counted before the lookup, because many requests may arrive at once.
+    // Counted before the lookup, because more requests may arrive while it runs.
     const seconds = wasKnown ? 0 : bucket.take()
-    if (seconds > 0) throw tooMany(`This hub received more than ${perMinute} unknown tokens in a minute.`, seconds)
+    if (seconds > 0)
+      throw tooManyProblem(
+        `This hub received more than ${perMinute} unknown tokens in a minute. Try again later.`,
+        seconds,
+      )
     const refund = () => void (wasKnown || bucket.spend(-1))
     const holder = await holderOf(token).catch((error: unknown) => {
       refund() // the lookup failed, so the token may be valid
@@ -118,9 +129,9 @@ async function runLimited(
   bucket: Bucket,
   { atOnce, busyMessage, rateMessage }: { atOnce: number; busyMessage: string; rateMessage: string },
 ): Promise<void> {
-  if (atOnce > 0 && use.running >= atOnce) throw tooMany(busyMessage, 1)
+  if (atOnce > 0 && use.running >= atOnce) throw tooManyProblem(busyMessage, 1)
   const seconds = bucket.take()
-  if (seconds > 0) throw tooMany(rateMessage, seconds)
+  if (seconds > 0) throw tooManyProblem(rateMessage, seconds)
   use.running++
   try {
     await work()
@@ -129,6 +140,6 @@ async function runLimited(
   }
 }
 
-function tooMany(message: string, afterSeconds: number): HubProblem {
+function tooManyProblem(message: string, afterSeconds: number): HubProblem {
   return new HubProblem(429, "too_many", message, { afterSeconds })
 }

@@ -11,8 +11,8 @@ import {
   offeredTools,
 } from "../../../src/serve/mcp/definitions.ts"
 import { answerText } from "../../../src/serve/mcp/text.ts"
-import { type TeamQuestion, teamTools } from "../shards/answer.ts"
-import { throwLocation } from "../shards/pool.ts"
+import { type TeamRequest, teamTools } from "../search/answer.ts"
+import { throwLocation } from "../search/pool.ts"
 import { databaseUnavailable, type Viewer } from "../store/connection.ts"
 import { HubProblem } from "../store/problem.ts"
 
@@ -24,20 +24,20 @@ const INSTRUCTIONS =
 const mcpTools = teamTools.filter((tool): tool is OfferedTool => tool.mcp !== undefined)
 
 export type TeamMcpParts = {
-  ask(question: TeamQuestion): Promise<unknown>
+  ask(request: TeamRequest): Promise<unknown>
   version: string
   log(event: object): void
 }
 
 export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
   const answer = async (viewer: Viewer, tool: OfferedTool, args: Record<string, unknown>): Promise<CallToolResult> => {
-    const read = readInput(agentInputOf(tool), tool, args)
-    if ("wrong" in read) return failure(`${read.wrong}.`)
-    const output = await ask({ viewer, tool: tool.name, input: read.ok })
+    const parsedInput = readInput(agentInputOf(tool), tool, args)
+    if ("wrong" in parsedInput) return failure(`${parsedInput.wrong}.`)
+    const output = await ask({ viewer, tool: tool.name, input: parsedInput.ok })
     const tokens = estimateTokens(toJson(output))
     if (tokens > MAX_ANSWER_TOKENS)
       return failure(`The answer would take about ${tokens} tokens. Ask for less: a smaller limit, or fewer ids.`)
-    const text = answerText(tool.mcp.name, output, offeredTools, read.ok) ?? toJson(output)
+    const text = answerText(tool.mcp.name, output, offeredTools, parsedInput.ok) ?? toJson(output)
     return { content: [{ type: "text", text }], structuredContent: output as Record<string, unknown> }
   }
   const handler = createMcpHandler(({ authInfo }) => {

@@ -7,7 +7,7 @@ body { margin: 12vh auto; max-width: 36rem; padding: 0 1rem; background: var(--p
 pre { padding: .8rem 1rem; background: var(--sunk); overflow-x: auto }
 p:last-child { color: var(--quiet) }`
 
-/** The headers of the front page: no scripts, nothing from other hosts, and only this style. */
+/** The headers of the front page: no scripts, nothing from other hosts, and only the style above. */
 export const PAGE_HEADERS = {
   "Content-Security-Policy": `default-src 'none'; style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   "Referrer-Policy": "no-referrer",

@@ -6,7 +6,7 @@ export type Job = {
 }
 
 /** Runs `work` repeatedly, never twice at once. A failed run is reported to `onFailure`, and the next one starts normally. */
-export function runEvery(everyMs: number, work: () => Promise<unknown>, onFailure: (error: unknown) => void): Job {
+export function runEvery(intervalMs: number, work: () => Promise<unknown>, onFailure: (error: unknown) => void): Job {
   let running: Promise<void> | undefined
   let isStopped = false
   let isRequested = false
@@ -24,7 +24,7 @@ export function runEvery(everyMs: number, work: () => Promise<unknown>, onFailur
         if (isRequested) run()
       })
   }
-  const timer = setInterval(run, everyMs)
+  const timer = setInterval(run, intervalMs)
   timer.unref()
   return {
     runSoon: run,

@@ -10,7 +10,7 @@ import type { Provider } from "./provider.ts"
 /** The accepted algorithms. All of them sign with a key pair, because a shared secret proves nothing about the issuer. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
 
-/** Errors of the token itself, as opposed to failures to fetch the provider's keys. */
+/** Errors in the token itself, as opposed to failures to fetch the provider's keys. */
 const BAD_TOKEN = [
   errors.JWTInvalid,
   errors.JWTExpired,
@@ -23,10 +23,18 @@ const BAD_TOKEN = [
   errors.JWKSMultipleMatchingKeys,
 ]
 
-type Parts = { db: Database; provider: Provider; settings: OidcSettings; log(event: Record<string, unknown>): void }
+type TokenReaderParts = {
+  db: Database
+  provider: Provider
+  settings: OidcSettings
+  log(event: Record<string, unknown>): void
+}
 
-/** Returns a function that verifies access tokens that the identity provider issued for this hub's MCP. They are sent nowhere. */
-export function createTokenReader({ db, provider, settings, log }: Parts): HubLogin["holderOf"] {
+/**
+ * Returns a function that verifies an access token, which the identity provider issued for this hub's MCP, and finds the member.
+ * It does not send the token anywhere.
+ */
+export function createTokenReader({ db, provider, settings, log }: TokenReaderParts): HubLogin["holderOf"] {
   const { issuer, mcpScope } = settings
   const audience = resourceOf(settings)
   let keys: JWTVerifyGetKey | undefined
@@ -48,13 +56,13 @@ export function createTokenReader({ db, provider, settings, log }: Parts): HubLo
   }
 }
 
-async function verifyToken(read: () => Promise<JWTPayload>, log: Parts["log"]): Promise<JWTPayload> {
+async function verifyToken(readClaims: () => Promise<JWTPayload>, log: TokenReaderParts["log"]): Promise<JWTPayload> {
   try {
-    return await read()
+    return await readClaims()
   } catch (error) {
     if (error instanceof HubProblem) throw error
     if (BAD_TOKEN.some((kind) => error instanceof kind))
-      throw new HubProblem(401, "invalid_token", "This access token is not for this hub, or has expired.")
+      throw new HubProblem(401, "invalid_token", "This access token is not for this hub, or has expired. Log in again.")
     log({ level: "error", event: "identity_provider", kinds: [codeOf(error)] })
     throw new HubProblem(503, "identity_provider", "The identity provider's keys cannot be read. Try again later.")
   }

@@ -16,7 +16,10 @@ type LoginParts = {
   log(event: Record<string, unknown>): void
 }
 
-/** Opens the login. This file is loaded only if an identity provider is set, because its libraries are large. */
+/**
+ * Sets up login with an identity provider. This file is loaded only if one is configured, because the libraries that it needs are
+ * large.
+ */
 export function openLogin({ settings, db, masterKey, log }: LoginParts): HubLogin {
   const provider = openProvider(settings, log)
   return {
@@ -27,7 +30,7 @@ export function openLogin({ settings, db, masterKey, log }: LoginParts): HubLogi
 }
 
 const MAX_GROUPS = 1_000
-const MAX_LENGTH = 200
+const MAX_CLAIM_LENGTH = 200
 /** The maximum length of a name, without the number that is appended if the name is taken. */
 const MAX_NAME_LENGTH = 50
 
@@ -52,7 +55,7 @@ function groupsIn(claim: unknown): string[] {
 }
 
 function textIn(claim: unknown): string | undefined {
-  return typeof claim === "string" && claim !== "" && claim.length <= MAX_LENGTH && !claim.includes("\0")
+  return typeof claim === "string" && claim !== "" && claim.length <= MAX_CLAIM_LENGTH && !claim.includes("\0")
     ? claim
     : undefined
 }
@@ -71,16 +74,22 @@ function nameFrom(text = ""): string | undefined {
   return name === "" ? undefined : name
 }
 
-type Parts = { db: Database; provider: Provider; settings: OidcSettings; masterKey: Buffer; now?: () => number }
+type DeviceLoginParts = {
+  db: Database
+  provider: Provider
+  settings: OidcSettings
+  masterKey: Buffer
+  now?: () => number
+}
 
 const SEAL_PURPOSE = "device login"
 /** How many times per minute a client may ask about one login. dex asks every five seconds. */
 const POLLS_PER_MINUTE = 30
-/** The maximum number of logins to remember: more than are started within two hours. */
+/** The maximum number of logins whose polls are counted. By default, fewer are started within two hours. */
 const MAX_LOGINS = 10_000
 
-/** Handles device logins. A node stores nothing between the two calls: the client keeps the provider's code, sealed. */
-function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now }: Parts): DeviceLogins {
+/** Handles device logins. A node stores nothing while the person logs in: the client keeps the provider's code, sealed. */
+function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now }: DeviceLoginParts): DeviceLogins {
   const key = sealedName(masterKey, SEAL_PURPOSE)
   const buckets = createRecentCache<Bucket>(MAX_LOGINS, () => 1)
   const asksTooOften = (code: string) => {

@@ -29,7 +29,7 @@ const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 /** The interval from RFC 8628, in seconds, if the provider names none. */
 const DEFAULT_INTERVAL_SECONDS = 5
 
-/** The identity provider. It is contacted only when somebody logs in, so everything else works while it is down. */
+/** Connects to the identity provider when it is first needed, so that everything else works while the provider is down. */
 export function openProvider(settings: OidcSettings, log: Log): Provider {
   let discovered: Promise<oidc.Configuration> | undefined
   const configuration = () => {
@@ -98,7 +98,10 @@ async function claimsOf(config: oidc.Configuration, tokens: Tokens): Promise<Rec
   return { ...(await oidc.fetchUserInfo(config, tokens.access_token, claims.sub)), ...claims }
 }
 
-/** The answer while there is no token yet (RFC 8628). Any other error is thrown again. */
+/**
+ * Translates the error with which the provider says that there is no token yet (RFC 8628). Throws a HubProblem if the login was
+ * refused or has expired. Any other error is thrown again.
+ */
 function pendingAnswer(error: unknown): DeviceAnswer {
   const code = error instanceof oidc.ResponseBodyError ? error.error : undefined
   if (code === "authorization_pending") return { state: "waiting" }

@@ -7,8 +7,8 @@ import { checkPackedChunk } from "./incoming.ts"
 export type ChunkChecker = {
   /** Throws a HubProblem if the chunk is refused. */
   check(hash: string, data: Uint8Array): Promise<CheckedChunk>
-  /** The rules that match something in a stored chunk. */
-  rulesIn(data: Uint8Array): Promise<string[]>
+  /** The names of the rules that match something in a stored chunk. */
+  secretRulesInChunk(data: Uint8Array): Promise<string[]>
   close(): Promise<void>
 }
 
@@ -25,13 +25,13 @@ const MAX_CHECK_MS = 10_000
  * waits for the result.
  */
 const STORED_TIME_FACTOR = 12
-/** The maximum number of waiting chunks. It is limited because they are in memory. */
+/** The maximum number of waiting pushed chunks, all of which are in memory. Stored ones are checked one at a time. */
 const MAX_QUEUE = 128
 const MEMORY_MB = 256
 
 type CheckThread = Subprocess<ChunkToCheck, CheckResult>
-type Answer = Exclude<CheckResult, { problem: object }>
-type WaitingChunk = { chunk: ChunkToCheck; resolve(answer: Answer): void; reject(error: Error): void }
+type CheckAnswer = Exclude<CheckResult, { problem: object }>
+type WaitingChunk = { chunk: ChunkToCheck; resolve(answer: CheckAnswer): void; reject(error: Error): void }
 
 /** Checks chunks in threads, which are started when the first chunks arrive. */
 export function openChecker({ threads = 2, longestMs = MAX_CHECK_MS, log }: CheckerOptions = {}): ChunkChecker {
@@ -56,10 +56,16 @@ export function openChecker({ threads = 2, longestMs = MAX_CHECK_MS, log }: Chec
     }
   }
   const assign = async (thread: CheckThread, { chunk, resolve, reject }: WaitingChunk): Promise<void> => {
-    let failure = { code: "failed", message: "The hub could not check this chunk." }
+    let failure = {
+      code: "failed",
+      message: "The hub could not check this chunk. Its operator can find the reason in the log.",
+    }
     const timer = setTimeout(
       () => {
-        failure = { code: "too_slow", message: "The hub could not check this chunk in time." }
+        failure = {
+          code: "too_slow",
+          message: "The hub could not check this chunk in time. Its operator can raise DEX_HUB_CHUNK_SECONDS.",
+        }
         thread.kill()
       },
       longestMs * (chunk.hash === undefined ? STORED_TIME_FACTOR : 1),
@@ -77,8 +83,8 @@ export function openChecker({ threads = 2, longestMs = MAX_CHECK_MS, log }: Chec
     if (!thread.hasEnded()) idle.push(thread)
     assignWaiting()
   }
-  const ask = (chunk: ChunkToCheck): Promise<Answer> => {
-    if (queue.length >= MAX_QUEUE)
+  const ask = (chunk: ChunkToCheck): Promise<CheckAnswer> => {
+    if (chunk.hash !== undefined && queue.length >= MAX_QUEUE)
       throw new HubProblem(503, "busy", "Too many pushes at once. Try again in a moment.", { afterSeconds: 1 })
     return new Promise((resolve, reject) => {
       queue.push({ chunk, resolve, reject })
@@ -90,7 +96,7 @@ export function openChecker({ threads = 2, longestMs = MAX_CHECK_MS, log }: Chec
       checkPackedChunk(hash, data)
       return (await ask({ hash, data })) as CheckedChunk
     },
-    rulesIn: async (data) => ((await ask({ data })) as { rules: string[] }).rules,
+    secretRulesInChunk: async (data) => ((await ask({ data })) as { rules: string[] }).rules,
     close: async () => {
       await Promise.all([...running].map((thread) => thread.kill()))
     },

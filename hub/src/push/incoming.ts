@@ -19,28 +19,27 @@ import { HubProblem } from "../store/problem.ts"
 
 // Clients are not trusted: the shape of everything they send is checked before it is used.
 
-/** Matches the id of a source. */
-const SOURCE = /^[a-z][a-z0-9_]{0,40}$/
+const SOURCE_ID = /^[a-z][a-z0-9_]{0,40}$/
 const HASH = /^[0-9a-f]{64}$/
 
-const PLAN = object({
+const planSchema = object({
   project: text(),
   conversations: listOf(object({ source: text(), id: text(), digest: text(), chunks: listOf(text()) })),
 })
 
 /** The highest value of a conversation's counts. Like sizes and revisions, they must fit into a column of 32 bits. */
 export const MAX_COUNTED = 1_000_000
-const count = () => integer(undefined, { minimum: 0, maximum: MAX_COUNTED })
-const size = () => integer(undefined, { minimum: 0, maximum: 2_000_000_000 })
+const countSchema = () => integer(undefined, { minimum: 0, maximum: MAX_COUNTED })
+const sizeSchema = () => integer(undefined, { minimum: 0, maximum: 2_000_000_000 })
 /** The latest time that is accepted, in milliseconds: the end of the year 9999. */
-const LAST_TIME = 253_402_300_799_999
-const time = () => integer(undefined, { minimum: 0, maximum: LAST_TIME })
+const MAX_TIME_MS = 253_402_300_799_999
+const timeSchema = () => integer(undefined, { minimum: 0, maximum: MAX_TIME_MS })
 const MAX_USAGE_NUMBER = 1e15
 
 /** The usage as the laptop recorded it. Providers count different things, so only the numbers in it are checked. */
-const USAGE: Schema<Record<string, unknown>> = { type: "object", additionalProperties: true }
+const usageSchema: Schema<Record<string, unknown>> = { type: "object", additionalProperties: true }
 
-const HEAD = object({
+const headSchema = object({
   source: text(),
   id: text(),
   kind: choice(["person", "subagent", "automation", "dex", "note"]),
@@ -49,47 +48,48 @@ const HEAD = object({
   agent_version: optional(text()),
   parent: optional(object({ id: text(), call_id: optional(text()) })),
   fork_of: optional(text()),
-  started_at: optional(time()),
-  ended_at: optional(time()),
+  started_at: optional(timeSchema()),
+  ended_at: optional(timeSchema()),
   models: listOf(text()),
-  usage: optional(USAGE),
-  message_count: count(),
+  usage: optional(usageSchema),
+  message_count: countSchema(),
   superseded: flag(),
-  copied_count: count(),
-  estimated_tokens: size(),
-  text_bytes: size(),
-  redaction_version: count(),
+  copied_count: countSchema(),
+  estimated_tokens: sizeSchema(),
+  text_bytes: sizeSchema(),
+  redaction_version: countSchema(),
 })
 
 export const commitSchema = object({
   project: text(),
   digest: text(),
   chunks: listOf(text()),
-  parent_rev: size(),
+  parent_rev: sizeSchema(),
   visibility: choice(["private", "project", "org"]),
-  head: HEAD,
+  head: headSchema,
 })
 
-const CONSENT = object({ what: listOf(choice(SHAREABLE)) })
+const consentSchema = object({ what: listOf(choice(SHAREABLE)) })
 
 export function readConsent(body: unknown): string[] {
-  return readShape<{ what: string[] }>(CONSENT, body).what
+  return readShape<{ what: string[] }>(consentSchema, body).what
 }
 
-const GRANT = object({ level: choice(LEVELS) })
-const DECISION = object({ decision: choice(["approve", "deny"] as const) })
+const grantSchema = object({ level: choice(LEVELS) })
+const decisionSchema = object({ decision: choice(["approve", "deny"] as const) })
 
 export function readLevel(body: unknown): Level {
-  return readShape<{ level: Level }>(GRANT, body).level
+  return readShape<{ level: Level }>(grantSchema, body).level
 }
 
 export function readDecision(body: unknown): "approve" | "deny" {
-  return readShape<{ decision: "approve" | "deny" }>(DECISION, body).decision
+  return readShape<{ decision: "approve" | "deny" }>(decisionSchema, body).decision
 }
 
 export function readPlan(body: unknown): PlanRequest {
-  const plan = readShape<PlanRequest>(PLAN, body)
-  if (plan.conversations.length > MAX_PLANNED) throw invalid(`A plan can have at most ${MAX_PLANNED} conversations.`)
+  const plan = readShape<PlanRequest>(planSchema, body)
+  if (plan.conversations.length > MAX_PLANNED)
+    throw invalidProblem(`A plan can have at most ${MAX_PLANNED} conversations.`)
   for (const { source, id, digest, chunks } of plan.conversations) {
     checkName(source, id)
     checkHashes([digest, ...chunks])
@@ -101,38 +101,38 @@ export function readCommit(body: unknown): CommitRequest {
   const commit = readShape<CommitRequest>(commitSchema, body)
   const { head } = commit
   if (!everyNumber(head.usage, (value) => value >= 0 && value <= MAX_USAGE_NUMBER))
-    throw invalid("usage contains an impossible number.")
+    throw invalidProblem("usage contains an impossible number.")
   checkName(head.source, head.id)
   checkHashes([commit.digest, ...commit.chunks])
   // Only the head is searched for secrets: it has the title and other text. The other fields are names and hashes.
-  refuseSecrets(secretsIn([head]))
+  refuseSecrets(secretRulesIn([head]))
   return commit
 }
 
 export function checkName(source: string, id: string): void {
-  // A text in PostgreSQL cannot contain NUL.
-  if (!SOURCE.test(source) || id === "" || id.length > 1000 || id.includes("\0"))
-    throw invalid(`${JSON.stringify(`${source}:${id}`.slice(0, 100))} is not a valid name of a conversation.`)
+  // PostgreSQL cannot store NUL in a text.
+  if (!SOURCE_ID.test(source) || id === "" || id.length > 1000 || id.includes("\0"))
+    throw invalidProblem(`${JSON.stringify(`${source}:${id}`.slice(0, 100))} is not a valid name for a conversation.`)
 }
 
 /** The maximum number of messages in a chunk. A laptop starts another chunk long before this. */
 const MAX_MESSAGES = 4_000
 
-/** Returns the messages of a chunk after checking its hash, shape and text. This takes processor time; see checker.ts. */
+/** Returns the messages of a chunk after checking its hash, shape and text. This takes long, so it runs in a thread. */
 export function readMessages(hash: string, data: Uint8Array): { messages: WireMessage[]; plainBytes: number } {
   const chunk = unpack(data)
-  if (chunk.hash !== hash) throw invalid("The chunk does not have this hash.")
-  if (chunk.messages.length > MAX_MESSAGES) throw tooLarge(`A chunk can have at most ${MAX_MESSAGES} messages.`)
+  if (chunk.hash !== hash) throw invalidProblem("The chunk does not have this hash.")
+  if (chunk.messages.length > MAX_MESSAGES) throw tooLargeProblem(`A chunk can have at most ${MAX_MESSAGES} messages.`)
   const wrongIndex = chunk.messages.findIndex((message) => !isMessage(message))
-  if (wrongIndex >= 0) throw invalid(`Line ${wrongIndex + 1} of the chunk is not a message.`)
-  refuseSecrets(secretsIn(chunk.messages))
+  if (wrongIndex >= 0) throw invalidProblem(`Line ${wrongIndex + 1} of the chunk is not a message.`)
+  refuseSecrets(secretRulesIn(chunk.messages))
   return chunk
 }
 
-/** Makes the checks for which the chunk need not be decompressed. */
+/** Checks everything that can be checked before the chunk is decompressed. */
 export function checkPackedChunk(hash: string, data: Uint8Array): void {
   checkHashes([hash])
-  if (data.length > MAX_CHUNK_BYTES) throw tooLarge(`A chunk can have at most ${MAX_CHUNK_BYTES} bytes.`)
+  if (data.length > MAX_CHUNK_BYTES) throw tooLargeProblem(`A chunk can have at most ${MAX_CHUNK_BYTES} bytes.`)
 }
 
 function unpack(data: Uint8Array): ReturnType<typeof unpackChunk> {
@@ -140,14 +140,14 @@ function unpack(data: Uint8Array): ReturnType<typeof unpackChunk> {
     return unpackChunk(data, maxPlain(data.length))
   } catch (error) {
     if (isTooLarge(error))
-      throw tooLarge(
-        `A chunk may decompress to at most ${MAX_CHUNK_PLAIN >> 20} MB, and to 50 times what was sent. A newer dex sends smaller ones.`,
+      throw tooLargeProblem(
+        `A chunk may decompress to at most ${MAX_CHUNK_PLAIN >> 20} MB, and to 50 times what was sent. A newer dex sends smaller ones: update dex, then push again.`,
       )
-    throw invalid("The chunk cannot be decompressed.") // the kind of damage does not matter
+    throw invalidProblem("The chunk cannot be decompressed.") // the kind of damage does not matter
   }
 }
 
-function tooLarge(message: string): HubProblem {
+function tooLargeProblem(message: string): HubProblem {
   return new HubProblem(413, "too_large", message)
 }
 
@@ -158,7 +158,7 @@ function isMessage(message: unknown): boolean {
     isWithin(number, MAX_NUMBER) &&
     isWithin(version, Number.MAX_SAFE_INTEGER) &&
     (ROLES as readonly unknown[]).includes(role) &&
-    (at === undefined || isWithin(at, LAST_TIME)) &&
+    (at === undefined || isWithin(at, MAX_TIME_MS)) &&
     everyNumber(message, (value) => Math.abs(value) <= Number.MAX_SAFE_INTEGER) &&
     Array.isArray(parts) &&
     parts.every(
@@ -171,7 +171,7 @@ function isMessage(message: unknown): boolean {
 }
 
 const HUNK_NUMBERS = ["old_start", "old_lines", "new_start", "new_lines"]
-/** The highest number of a line in a file, and of a message in a conversation. */
+/** The highest line number in a file, and the highest message number in a conversation. */
 const MAX_NUMBER = 1_000_000_000
 
 function areHunks(hunks: unknown): boolean {
@@ -180,8 +180,8 @@ function areHunks(hunks: unknown): boolean {
   return hunks.every((hunk) => isRecord(hunk) && HUNK_NUMBERS.every((name) => isWithin(hunk[name], MAX_NUMBER)))
 }
 
-function isWithin(value: unknown, most: number): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most
+function isWithin(value: unknown, max: number): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= max
 }
 
 /** True if all numbers in a value, at any depth, pass. JSON.parse reads 1e400 as Infinity. */
@@ -190,8 +190,8 @@ function everyNumber(value: unknown, isValid: (number: number) => boolean): bool
   return typeof value !== "object" || value === null || Object.values(value).every((one) => everyNumber(one, isValid))
 }
 
-/** The names of the rules that match something in `values`, which this call changes. Uses this hub's version of the rules. */
-export function secretsIn(values: readonly object[]): string[] {
+/** The names of the rules that match something in `values`, by this hub's version of the rules. Changes the values. */
+export function secretRulesIn(values: readonly object[]): string[] {
   const rules = values.flatMap((value) => Object.keys(redactRecord(value as RawRecord).redactions))
   return [...new Set(rules)]
 }
@@ -199,21 +199,26 @@ export function secretsIn(values: readonly object[]): string[] {
 function refuseSecrets(rules: string[]): void {
   if (rules.length === 0) return
   const names = rules.join(", ")
-  throw new HubProblem(422, "secret", `It contains what looks like a secret (${names}), so it was not stored.`, {
-    rules,
-  })
+  throw new HubProblem(
+    422,
+    "secret",
+    `The request contains what looks like a secret (${names}), so nothing was stored.`,
+    {
+      rules,
+    },
+  )
 }
 
 function checkHashes(hashes: string[]): void {
-  if (!hashes.every((hash) => HASH.test(hash))) throw invalid("A digest must be 64 hexadecimal digits.")
+  if (!hashes.every((hash) => HASH.test(hash))) throw invalidProblem("A digest must be 64 hexadecimal digits.")
 }
 
 function readShape<T>(schema: Schema, body: unknown): T {
-  const read = readAs(schema, body)
-  if ("wrong" in read) throw invalid(read.wrong)
-  return read.ok as T
+  const result = readAs(schema, body)
+  if ("wrong" in result) throw invalidProblem(result.wrong)
+  return result.ok as T
 }
 
-function invalid(message: string): HubProblem {
+function invalidProblem(message: string): HubProblem {
   return new HubProblem(400, "invalid", message)
 }

@@ -8,7 +8,7 @@ import { DECIDED_SCOPE, OWNED_SCOPE, REQUEST_SCOPE } from "./scope.ts"
 // The owners of a project and admins decide who has access to it. Everybody else gets the same answer as if the project did not
 // exist.
 
-/** The levels of access to a project. */
+/** The levels of access to a project. `none` revokes it. */
 export const LEVELS = ["read", "write", "own", "none"] as const
 export type Level = (typeof LEVELS)[number]
 
@@ -28,7 +28,7 @@ export async function requestsFor(
   isAdmin = viewer.role === "admin",
 ): Promise<HubRequest[]> {
   const rows = await db.as(viewer, (query) =>
-    query<{ project: string; member: string; at: Date }>(REQUESTS, [isAdmin, MAX_LISTED]),
+    query<{ project: string; member: string; at: Date }>(SELECT_REQUESTS, [isAdmin, MAX_LISTED]),
   )
   return rows.map((row) => ({ ...row, at: row.at.toISOString() }))
 }
@@ -36,7 +36,10 @@ export async function requestsFor(
 export async function membersOf(db: Database, { viewer, isAdmin }: Decider, key: string): Promise<HubMemberLevel[]> {
   return db.as(viewer, async (query) => {
     const { id } = await decidedProject(query, key, isAdmin)
-    const rows = await query<{ name: string; level: string; group_level: string | null }>(MEMBERS, [viewer.tenant, id])
+    const rows = await query<{ name: string; level: string; group_level: string | null }>(SELECT_MEMBERS, [
+      viewer.tenant,
+      id,
+    ])
     return rows.map(({ group_level, ...row }) => ({ ...row, group_level: group_level ?? undefined }))
   })
 }
@@ -69,12 +72,12 @@ export async function decideRequest(
 ): Promise<AccessDecision> {
   return db.as(viewer, async (query) => {
     const project = await lockedProject(query, viewer, key, isAdmin)
-    const [requester] = await query<{ id: number }>(REQUESTER, [viewer.tenant, project.id, name])
+    const [requester] = await query<{ id: number }>(SELECT_REQUESTER, [viewer.tenant, project.id, name])
     if (!requester)
       throw new HubProblem(404, "not_found", `${name} has no request for ${key}. \`dex hub requests\` lists them.`)
     const about = requester.id
     if (decision === "deny") {
-      await query(DENY, [viewer.tenant, project.id, about])
+      await query(DENY_REQUEST, [viewer.tenant, project.id, about])
       await recordAudit(query, viewer, { action: "deny", target: key, about })
       return { member: name, project: key }
     }
@@ -126,7 +129,7 @@ export async function setLevel(
     await query(SET_LEVEL, [tenant, project, member, level])
     return "changed"
   }
-  const [grant] = await query<{ by_group: boolean }>(BY_GROUP, [tenant, project, member])
+  const [grant] = await query<{ by_group: boolean }>(SELECT_IF_BY_GROUP, [tenant, project, member])
   if (!grant) return "nothing"
   if (grant.by_group) return "group"
   await query(KEEP_GROUP_LEVEL, [tenant, project, member])
@@ -138,9 +141,9 @@ type DecidedProject = { id: number; key: string; is_owner: boolean }
 
 /** The project, if the viewer decides about it. Otherwise throws a HubProblem (404), as if the project did not exist. */
 async function decidedProject(query: Query, key: string, isAdmin: boolean): Promise<DecidedProject> {
-  const [row] = await query<{ id: number; is_owner: boolean }>(DECIDED, [key, isAdmin])
+  const [row] = await query<{ id: number; is_owner: boolean }>(SELECT_DECIDED_PROJECT, [key, isAdmin])
   if (row) return { ...row, key }
-  const ownedProjects = await query<{ key: string }>(OWNED_KEYS)
+  const ownedProjects = await query<{ key: string }>(SELECT_OWNED_KEYS)
   const suggestions = nearestNames(
     key,
     ownedProjects.map((one) => one.key),
@@ -157,7 +160,7 @@ async function lockedProject(query: Query, viewer: Viewer, key: string, isAdmin:
 }
 
 async function memberToGrant(query: Query, { tenant }: Viewer, name: string): Promise<{ id: number; name: string }> {
-  const [row] = await query<{ id: number }>(MEMBER_TO_GRANT, [tenant, name])
+  const [row] = await query<{ id: number }>(SELECT_MEMBER_TO_GRANT, [tenant, name])
   if (!row) throw new HubProblem(404, "not_found", `There is no member ${name} who could be given access.`)
   return { id: row.id, name }
 }
@@ -177,7 +180,12 @@ async function changeLevel(
       `${project.key} would have no owner. Make somebody else its owner first: dex hub grant NAME ${project.key} --level own`,
     )
   const outcome = await setLevel(query, { ...grantKey, level })
-  if (outcome === "nothing") throw new HubProblem(404, "not_found", `${member.name} has no access to ${project.key}.`)
+  if (outcome === "nothing")
+    throw new HubProblem(
+      404,
+      "not_found",
+      `${member.name} has no access to ${project.key}, so there is nothing to revoke.`,
+    )
   if (outcome === "group")
     throw new HubProblem(
       409,
@@ -191,33 +199,34 @@ async function isLastOwner(
   query: Query,
   { tenant, project, member }: { tenant: number; project: number; member: number },
 ): Promise<boolean> {
-  const owners = await query<{ member: number }>(OWNERS, [tenant, project])
+  const owners = await query<{ member: number }>(SELECT_OWNERS, [tenant, project])
   return owners.some((one) => one.member === member) && owners.every((one) => one.member === member)
 }
 
 const OF_MEMBER = "m.tenant = r.tenant and m.id = r.member and m.disabled_at is null"
-const WAITING = "r.denied_at is null and r.at > now() - interval '30 days'"
-const REQUESTS = `select p.key as project, m.name as member, r.at from hub.access_request r
+const IS_WAITING = "r.denied_at is null and r.at > now() - interval '30 days'"
+const SELECT_REQUESTS = `select p.key as project, m.name as member, r.at from hub.access_request r
   join hub.project p on p.tenant = r.tenant and p.id = r.project join hub.member m on ${OF_MEMBER}
-  where ${REQUEST_SCOPE} and ${WAITING} and ($1 or (${OWNED_SCOPE})) order by r.at, m.name limit $2`
-const DECIDED = `select p.id, (${OWNED_SCOPE}) as is_owner from hub.project p
+  where ${REQUEST_SCOPE} and ${IS_WAITING} and ($1 or (${OWNED_SCOPE})) order by r.at, m.name limit $2`
+const SELECT_DECIDED_PROJECT = `select p.id, (${OWNED_SCOPE}) as is_owner from hub.project p
   where p.key = $1 and ${DECIDED_SCOPE} and ($2 or (${OWNED_SCOPE}))`
-const OWNED_KEYS = `select p.key from hub.project p where ${OWNED_SCOPE} order by p.key`
-const MEMBERS = `select m.name, g.level, g.group_level from hub.project_grant g
+const SELECT_OWNED_KEYS = `select p.key from hub.project p where ${OWNED_SCOPE} order by p.key`
+const SELECT_MEMBERS = `select m.name, g.level, g.group_level from hub.project_grant g
   join hub.member m on m.tenant = g.tenant and m.id = g.member
   where g.tenant = $1 and g.project = $2 and m.disabled_at is null order by m.name`
-const MEMBER_TO_GRANT = `select id from hub.member where tenant = $1 and name = $2 and disabled_at is null
+const SELECT_MEMBER_TO_GRANT = `select id from hub.member where tenant = $1 and name = $2 and disabled_at is null
   and role in ('member', 'admin')`
-const REQUESTER = `select m.id from hub.access_request r join hub.member m on ${OF_MEMBER}
-  where r.tenant = $1 and r.project = $2 and m.name = $3 and ${WAITING}`
-const DENY = "update hub.access_request set denied_at = now() where tenant = $1 and project = $2 and member = $3"
+const SELECT_REQUESTER = `select m.id from hub.access_request r join hub.member m on ${OF_MEMBER}
+  where r.tenant = $1 and r.project = $2 and m.name = $3 and ${IS_WAITING}`
+const DENY_REQUEST =
+  "update hub.access_request set denied_at = now() where tenant = $1 and project = $2 and member = $3"
 const DELETE_REQUEST = "delete from hub.access_request where tenant = $1 and project = $2 and member = $3"
-const OWNERS = `select g.member from hub.project_grant g join hub.member m on m.tenant = g.tenant and m.id = g.member
+const SELECT_OWNERS = `select g.member from hub.project_grant g join hub.member m on m.tenant = g.tenant and m.id = g.member
   where g.tenant = $1 and g.project = $2 and g.level = 'own' and m.disabled_at is null`
 const SET_LEVEL = `insert into hub.project_grant (tenant, project, member, level) values ($1, $2, $3, $4)
   on conflict (tenant, project, member) do update
     set person_level = excluded.level, level = hub.higher_level(excluded.level, project_grant.group_level)`
 const OF_GRANT = "tenant = $1 and project = $2 and member = $3"
-const BY_GROUP = `select group_level is not null and person_level is null as by_group from hub.project_grant where ${OF_GRANT}`
+const SELECT_IF_BY_GROUP = `select group_level is not null and person_level is null as by_group from hub.project_grant where ${OF_GRANT}`
 const KEEP_GROUP_LEVEL = `update hub.project_grant set level = group_level, person_level = null where ${OF_GRANT} and group_level is not null`
 const REMOVE_LEVEL = `delete from hub.project_grant where ${OF_GRANT} and group_level is null`

@@ -3,7 +3,6 @@ import { AUDIT_SCOPE } from "./scope.ts"
 
 // The audit log shows auditors who did what. It contains no questions and no message text. Lines are only added, never changed.
 
-/** The actions that are recorded. */
 export type AuditAction =
   | "read"
   | "forget"
@@ -28,24 +27,24 @@ export type AuditAction =
   | "member_disable"
   | "member_export"
   | "break_glass"
-  | "shard_move"
   | "quota"
   | "keep"
+  | "disk_gone"
 
 /** `about` is the member who was affected. */
 export type AuditEntry = { action: AuditAction; target?: string; about?: number; detail?: object }
 
-/** Runs in the transaction of the action. `member` is absent if the operator or the hub itself acts. */
+/** Runs in the same transaction as the action. `member` is absent if the operator or the hub itself acts. */
 export async function recordAudit(
   query: Query,
   { tenant, member }: { tenant: number; member?: number },
   { action, target, about, detail = {} }: AuditEntry,
 ): Promise<void> {
-  await query(RECORD, [tenant, member ?? null, action, target ?? null, about ?? null, JSON.stringify(detail)])
+  await query(INSERT_ENTRY, [tenant, member ?? null, action, target ?? null, about ?? null, JSON.stringify(detail)])
 }
 
 /** `member` is null if the operator or the hub itself acted. */
-export type AuditLine = { at: string; member: string | null; action: string; target?: string; detail: object }
+export type StoredAuditEntry = { at: string; member: string | null; action: string; target?: string; detail: object }
 
 /** `before` is the `next` of an earlier page. If absent, the page starts with the newest line. */
 export type AuditPage = { before?: string; limit: number }
@@ -55,22 +54,22 @@ export async function auditLines(
   db: Database,
   viewer: Viewer,
   { before, limit }: AuditPage,
-): Promise<{ lines: AuditLine[]; next?: string }> {
+): Promise<{ lines: StoredAuditEntry[]; next?: string }> {
   const [at, id] = placeIn(before)
-  const rows = await db.as(viewer, (query) => query<AuditRow>(PAGE, [at, id, limit]))
+  const rows = await db.as(viewer, (query) => query<AuditRow>(SELECT_PAGE, [at, id, limit]))
   const last = rows.length === limit ? rows.at(-1) : undefined
-  return { lines: rows.map(lineOf), next: last && `${last.micros}-${last.id}` }
+  return { lines: rows.map(entryOf), next: last && `${last.micros}-${last.id}` }
 }
 
 /** The lines of one tenant, or of one of its members, oldest first, for the operator. */
 export async function auditForOperator(
   query: Query,
   { tenant, member, limit }: { tenant: number; member?: number; limit?: number },
-): Promise<AuditLine[]> {
-  return (await query<AuditRow>(OF_TENANT, [tenant, member ?? null, limit ?? null])).map(lineOf).reverse()
+): Promise<StoredAuditEntry[]> {
+  return (await query<AuditRow>(SELECT_OF_TENANT, [tenant, member ?? null, limit ?? null])).map(entryOf).reverse()
 }
 
-/** Parses a page's `next`. Anything else starts with the newest line. */
+/** Parses the `next` of a page. Returns nulls for anything else, with which the newest page is read. */
 function placeIn(before: string | undefined): [number | null, number | null] {
   const [, micros, id] = /^(\d{1,17})-(\d{1,15})$/.exec(before ?? "") ?? []
   return micros === undefined ? [null, null] : [Number(micros), Number(id)]
@@ -85,7 +84,7 @@ type AuditRow = {
   detail: object
 }
 
-function lineOf({ micros, member, action, target, detail }: AuditRow): AuditLine {
+function entryOf({ micros, member, action, target, detail }: AuditRow): StoredAuditEntry {
   return {
     at: new Date(Number(micros) / 1_000).toISOString(),
     member,
@@ -95,12 +94,12 @@ function lineOf({ micros, member, action, target, detail }: AuditRow): AuditLine
   }
 }
 
-const RECORD = `insert into hub.audit (tenant, member, action, target, detail) values ($1, $2, $3, $4, jsonb_strip_nulls(
+const INSERT_ENTRY = `insert into hub.audit (tenant, member, action, target, detail) values ($1, $2, $3, $4, jsonb_strip_nulls(
   jsonb_build_object('about', (select name from hub.member where tenant = $1 and id = $5::int)) || $6::jsonb))`
 const MICROS = "(extract(epoch from a.at) * 1000000)::bigint"
 const COLUMNS = `a.id, ${MICROS} as micros, m.name as member, a.action, a.target, a.detail`
 const FROM = "hub.audit a left join hub.member m on m.tenant = a.tenant and m.id = a.member"
-const PAGE = `select ${COLUMNS} from ${FROM} where ${AUDIT_SCOPE}
+const SELECT_PAGE = `select ${COLUMNS} from ${FROM} where ${AUDIT_SCOPE}
   and ($1::bigint is null or (a.at, a.id) < (timestamptz 'epoch' + $1 * interval '1 microsecond', $2)) order by a.at desc, a.id desc limit $3`
-const OF_TENANT = `select ${COLUMNS} from ${FROM} where a.tenant = $1 and ($2::int is null or a.member = $2)
+const SELECT_OF_TENANT = `select ${COLUMNS} from ${FROM} where a.tenant = $1 and ($2::int is null or a.member = $2)
   order by a.at desc, a.id desc limit $3`

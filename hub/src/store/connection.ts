@@ -11,14 +11,14 @@ export type MemberRole = "member" | "auditor" | "admin" | "service"
 export type Query = <Row extends object>(text: string, values?: unknown[]) => Promise<Row[]>
 
 /**
- * PostgreSQL through the hub's two roles: `app` for members who read and push, with both access checks, and `index` for the
- * search shards, which read all of one tenant and write nothing.
+ * PostgreSQL through the hub's two roles: `app` for members who read and push, with both access checks, and `index` for the hub's
+ * own work, such as the search index, which reads all of one tenant.
  */
 export type Database = {
   /** Runs one transaction on behalf of this viewer. Throws a HubProblem (401) if they have left in the meantime. */
   as<T>(viewer: Viewer, work: (query: Query) => Promise<T>): Promise<T>
-  /** Runs one transaction that reads all of a tenant. `shard` sets what SHARD_SCOPE includes. */
-  asIndex<T>(tenant: number, work: (query: Query) => Promise<T>, shard?: number): Promise<T>
+  /** Runs one transaction that reads all of a tenant. */
+  asIndex<T>(tenant: number, work: (query: Query) => Promise<T>): Promise<T>
   /** Runs one transaction without a member. It sees only what these settings name. */
   asNobody<T>(settings: Record<string, string>, work: (query: Query) => Promise<T>): Promise<T>
   keys: Keyring
@@ -38,11 +38,11 @@ export type DatabaseOptions = {
   prepared?: boolean
 }
 
-/** PostgreSQL's type of ids and milliseconds. They never exceed 2^53, so they are read as numbers. */
+/** PostgreSQL's number for the type bigint, which ids and times have. They never exceed 2^53, so they are read as numbers. */
 const BIGINT = 20
 
 export function openDatabase({ app, index, masterKey, connections = 8, prepared = true }: DatabaseOptions): Database {
-  const open = (connectionString: string) => {
+  const openPool = (connectionString: string) => {
     const pool = new pg.Pool({
       ...{ connectionString, max: connections, types: TYPES, application_name: "dex-hub" },
       connectionTimeoutMillis: CONNECT_MS,
@@ -53,7 +53,7 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
     pool.on("connect", ignoreBrokenConnection)
     return pool
   }
-  const pools = { app: open(app), index: open(index) }
+  const pools = { app: openPool(app), index: openPool(index) }
   const keys = openKeyring(masterKey)
   return {
     as: ({ tenant, member, role }, work) =>
@@ -61,10 +61,8 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
         if (!openingRow?.is_theirs) throw new HubProblem(401, "unauthorized", "Your access to this hub has ended.")
         return work(query)
       }),
-    asIndex: (tenant, work, shard) => {
-      const settings = { "hub.tenant": String(tenant), ...(shard !== undefined && { "hub.shard": String(shard) }) }
-      return inTransaction(pools.index, prepared, settingsStatement(settings), work)
-    },
+    asIndex: (tenant, work) =>
+      inTransaction(pools.index, prepared, settingsStatement({ "hub.tenant": String(tenant) }), work),
     asNobody: (settings, work) => inTransaction(pools.app, prepared, settingsStatement(settings), work),
     keys,
     pools: () => ({ app: countsOf(pools.app), index: countsOf(pools.index) }),
@@ -72,7 +70,7 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
   }
 }
 
-/** How long to wait for a connection, in milliseconds, also for a free one of the pool. */
+/** How long to wait for a free connection of the pool or for a new one, in milliseconds. */
 const CONNECT_MS = 10_000
 
 /** Ignores a broken connection: the next query fails anyway, and without a listener the event would end the process. */
@@ -90,7 +88,7 @@ const UNAVAILABLE_CODE =
 const UNAVAILABLE_MESSAGE =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect)/
 
-/** The answer to the client if PostgreSQL is not available. */
+/** Returns the answer to the client if the error means that PostgreSQL is not available, otherwise undefined. */
 export function databaseUnavailable(error: unknown): HubProblem | undefined {
   if (!(error instanceof Error) || error instanceof HubProblem) return undefined
   const code = codeOf(error)
@@ -110,15 +108,15 @@ function parserOf(oid: number, format?: "text" | "binary") {
   return oid === BIGINT ? Number : pg.types.getTypeParser(oid, format as "text")
 }
 
-const names = new Map<string, string>()
+const statementNames = new Map<string, string>()
 
 /**
  * The name of a prepared statement, which is planned once per connection. Because of the access checks, planning is most of the
  * cost of a short statement.
  */
 function statementName(text: string): string {
-  const name = names.get(text) ?? `hub_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`
-  names.set(text, name)
+  const name = statementNames.get(text) ?? `hub_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`
+  statementNames.set(text, name)
   return name
 }
 
@@ -143,8 +141,8 @@ function fillIn(text: string, values: readonly (string | number)[]): string {
 const BEGIN = "begin; set local plan_cache_mode = force_generic_plan"
 
 /**
- * Runs a transaction. Settings end with it, so that a pooler may give the connection to anybody next. `opening` is the first
- * statement. `work` gets the first row of its last result.
+ * Runs a transaction. Settings end with it, so that a pooler may give the connection to anybody next. `opening` has the first
+ * statements. `work` gets the first row of their last result.
  */
 async function inTransaction<T>(
   pool: pg.Pool,
@@ -155,7 +153,7 @@ async function inTransaction<T>(
   const client = await pool.connect()
   let broken: unknown
   try {
-    // Several statements return several results.
+    // pg returns an array for several statements, which its types do not declare.
     const results = (await client.query(`${BEGIN}; ${opening}`)) as unknown as pg.QueryResult[]
     const query: Query = async (text, values) =>
       (await client.query({ name: prepared ? statementName(text) : undefined, text, values })).rows

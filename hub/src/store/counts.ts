@@ -8,10 +8,10 @@ import { tenantKeyOf } from "./tenant.ts"
 const MAX_COUNT = 1_000_000
 const IS_WRONG = `rev > 0 and (message_count not between 0 and ${MAX_COUNT} or copied_count not between 0 and message_count
   or estimated_tokens < 0 or text_bytes < 0)`
-const COUNT = `select count(*) as wrong from hub.conversation where tenant = $1 and ${IS_WRONG}`
+const COUNT_WRONG = `select count(*) as wrong from hub.conversation where tenant = $1 and ${IS_WRONG}`
 
 export async function countProblems(db: Database, tenant: number): Promise<string[]> {
-  const [row] = await db.asIndex(tenant, (query) => query<{ wrong: number }>(COUNT, [tenant]))
+  const [row] = await db.asIndex(tenant, (query) => query<{ wrong: number }>(COUNT_WRONG, [tenant]))
   const { wrong } = row!
   if (wrong === 0) return []
   const subject = wrong === 1 ? "One conversation" : `${wrong} conversations`
@@ -19,9 +19,9 @@ export async function countProblems(db: Database, tenant: number): Promise<strin
   return [`${subject} of tenant ${tenant} ${verb} impossible counts. Run: dex-hub recount`]
 }
 
-const WRONG = `select c.id, c.head, k.wrapped from hub.conversation c
+const SELECT_WRONG = `select c.id, c.head, k.wrapped from hub.conversation c
   join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id where c.tenant = $1 and ${IS_WRONG}`
-const CORRECT = `update hub.conversation set message_count = $3, copied_count = $4,
+const CORRECT_COUNTS = `update hub.conversation set message_count = $3, copied_count = $4,
   estimated_tokens = greatest(estimated_tokens, 0), text_bytes = greatest(text_bytes, 0) where tenant = $1 and id = $2`
 
 type WrongCount = { id: number; head: Buffer; wrapped: Buffer }
@@ -32,9 +32,9 @@ export async function recount(db: Database, query: Query): Promise<number> {
   for (const { tenant } of await feeds(db)) {
     await query("select set_config('hub.tenant', $1, true)", [String(tenant)])
     const key = await tenantKeyOf(db, query)
-    for (const row of await query<WrongCount>(WRONG, [tenant])) {
+    for (const row of await query<WrongCount>(SELECT_WRONG, [tenant])) {
       const { messages, copied } = await countFromChunks(query, tenant, row, key.conversationKey(row.wrapped))
-      await query(CORRECT, [tenant, row.id, messages, copied])
+      await query(CORRECT_COUNTS, [tenant, row.id, messages, copied])
       corrected++
     }
   }

@@ -3,25 +3,25 @@ import { codeOf } from "../../../src/core/error.ts"
 import { ignoreBrokenConnection } from "./connection.ts"
 
 /**
- * The result of rewriting the table of keys. PostgreSQL keeps the bytes of a deleted row until its table is rewritten, so the
- * small table of keys is rewritten after every forget; then no file of it contains a deleted key. `nothing`: no key was deleted
- * since the last time. `soon`: another node did it a moment ago. `busy`: the table is still being read.
+ * The result of rewriting the table of keys. PostgreSQL keeps the bytes of a deleted row in its files until the table is
+ * rewritten. The table of keys is small, so it is rewritten after deletions. `nothing`: no key was deleted since the last time.
+ * `soon`: it was rewritten a moment ago. `busy`: another process is reading or rewriting it.
  */
 export type RewriteResult = { state: "done"; receipts: number } | { state: "nothing" | "soon" | "busy" }
 
-/** The number of a lock that lets one node work at a time. */
+/** The number of a lock that lets only one node at a time rewrite the table. */
 const LOCK = 7_238_452
 /** How long to wait for the table. Meanwhile, all other readers have to wait too. */
 const LOCK_TIMEOUT = "2s"
 const LOCK_NOT_AVAILABLE = "55P03"
 
-const DUE = "select id from hub.receipt where key_gone_at is null"
-const RECENT = "select from hub.receipt where key_gone_at > now() - $1 * interval '1 millisecond' limit 1"
-const GONE = "update hub.receipt set key_gone_at = now() where key_gone_at is null and id = any ($1)"
+const SELECT_DUE = "select id from hub.receipt where key_gone_at is null"
+const SELECT_RECENT = "select from hub.receipt where key_gone_at > now() - $1 * interval '1 millisecond' limit 1"
+const MARK_GONE = "update hub.receipt set key_gone_at = now() where key_gone_at is null and id = any ($1)"
 
 /**
  * Rewrites the table of keys if something was forgotten since the last time. `address` is for the role dex_hub_keys or the
- * tables' owner. Skipped if it was done within the last `intervalMs`.
+ * tables' owner. Does nothing if the table was already rewritten within the last `intervalMs`.
  */
 export async function rewriteForgottenKeys(address: string, { intervalMs = 0 } = {}): Promise<RewriteResult> {
   const client = new pg.Client({ connectionString: address, application_name: "dex-hub forget-keys" })
@@ -34,14 +34,14 @@ export async function rewriteForgottenKeys(address: string, { intervalMs = 0 } =
   try {
     const { rows } = await client.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [LOCK])
     if (!rows[0]!.locked) return { state: "busy" }
-    const dueIds = (await client.query<{ id: string }>(DUE)).rows.map(({ id }) => id)
+    const dueIds = (await client.query<{ id: string }>(SELECT_DUE)).rows.map(({ id }) => id)
     if (dueIds.length === 0) return { state: "nothing" }
-    if ((await client.query(RECENT, [intervalMs])).rowCount) return { state: "soon" }
+    if ((await client.query(SELECT_RECENT, [intervalMs])).rowCount) return { state: "soon" }
     await client.query("select set_config('lock_timeout', $1, false)", [LOCK_TIMEOUT])
     await client.query("vacuum (full, verbose) hub_key.conversation_key")
-    // A transaction that began before the forget may still read the row, so PostgreSQL kept it.
+    // A transaction that began before the deletion may still read the row, so PostgreSQL kept it.
     if (remainingRows !== 0) return { state: "busy" }
-    await client.query(GONE, [dueIds])
+    await client.query(MARK_GONE, [dueIds])
     return { state: "done", receipts: dueIds.length }
   } catch (error) {
     if (codeOf(error) === LOCK_NOT_AVAILABLE) return { state: "busy" }

@@ -3,7 +3,7 @@ import type { Query } from "./connection.ts"
 import { makeProject } from "./people.ts"
 
 // The operator's rules for an identity provider: who may log in to a tenant, and what access their groups have. A change
-// applies at once, also to members who have already logged in, with the groups that they had then.
+// to a group's access or role applies at once to everybody who was in the group at their last login.
 
 export type ProviderRules = { issuer: string; domain?: string; group?: string }
 
@@ -22,7 +22,7 @@ export async function grantToGroup(
   { tenant, group, key, level }: { tenant: number; group: string; key: string; level: string },
 ): Promise<void> {
   await makeProject(query, tenant, key)
-  await query(GRANT, [tenant, group, level, key])
+  await query(ADD_GRANT, [tenant, group, level, key])
   await recordAudit(query, { tenant }, { action: "group_grant", target: key, detail: { group, level } })
   await applyGroupRules(query, tenant, group)
 }
@@ -31,7 +31,7 @@ export async function revokeFromGroup(
   query: Query,
   { tenant, group, key }: { tenant: number; group: string; key: string },
 ): Promise<void> {
-  const revoked = await query(REVOKE, [tenant, group, key])
+  const revoked = await query(REMOVE_GRANT, [tenant, group, key])
   if (revoked.length === 0)
     throw new Error(`${group} has no access to that project. \`dex-hub group list\` lists the access of groups.`)
   await recordAudit(query, { tenant }, { action: "group_grant", target: key, detail: { group, level: "none" } })
@@ -49,12 +49,12 @@ export async function setGroupRole(
   await applyGroupRules(query, tenant, group)
 }
 
-export type GroupLine = { group: string; project?: string; level?: string; role?: string }
+export type GroupRight = { group: string; project?: string; level?: string; role?: string }
 
-export async function groupLines(query: Query, tenant: number): Promise<GroupLine[]> {
+export async function groupRights(query: Query, tenant: number): Promise<GroupRight[]> {
   return [
-    ...(await query<GroupLine>(GRANTED, [tenant])),
-    ...(await query<GroupLine>('select group_name as "group", role from hub.group_role where tenant = $1 order by 1', [
+    ...(await query<GroupRight>(SELECT_GRANTS, [tenant])),
+    ...(await query<GroupRight>('select group_name as "group", role from hub.group_role where tenant = $1 order by 1', [
       tenant,
     ])),
   ]
@@ -69,12 +69,12 @@ async function applyGroupRules(query: Query, tenant: number, group: string): Pro
 
 const ADD_PROVIDER = `insert into hub.identity_provider (tenant, issuer, email_domain, required_group) values ($1, $2, $3, $4)
   on conflict do nothing returning tenant`
-const GRANT = `insert into hub.group_grant (tenant, group_name, project, level)
+const ADD_GRANT = `insert into hub.group_grant (tenant, group_name, project, level)
   select $1, $2, id, $3 from hub.project where tenant = $1 and key = $4
   on conflict (tenant, group_name, project) do update set level = excluded.level`
-const REVOKE = `delete from hub.group_grant r using hub.project p
+const REMOVE_GRANT = `delete from hub.group_grant r using hub.project p
   where r.tenant = $1 and r.group_name = $2 and p.tenant = r.tenant and p.id = r.project and p.key = $3 returning r.project`
 const SET_ROLE = `insert into hub.group_role (tenant, group_name, role) values ($1, $2, $3)
   on conflict (tenant, group_name) do update set role = excluded.role`
-const GRANTED = `select r.group_name as "group", p.key as project, r.level from hub.group_grant r
+const SELECT_GRANTS = `select r.group_name as "group", p.key as project, r.level from hub.group_grant r
   join hub.project p on p.tenant = r.tenant and p.id = r.project where r.tenant = $1 order by 1, 2`

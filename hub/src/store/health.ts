@@ -8,14 +8,14 @@ import { tenantKeyOf } from "./tenant.ts"
 /** The oldest major version of PostgreSQL that works. */
 const MIN_POSTGRES_VERSION = 15
 
-const ROLE = `select r.rolname as name, r.rolsuper or r.rolbypassrls as bypasses, exists (select from pg_class c
+const SELECT_ROLE = `select r.rolname as name, r.rolsuper or r.rolbypassrls as bypasses, exists (select from pg_class c
     join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('hub', 'hub_key') and c.relowner = r.oid) as owns
   from pg_roles r where r.rolname = current_user`
-const UNGUARDED = `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+const SELECT_UNGUARDED_TABLES = `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
   where n.nspname in ('hub', 'hub_key') and c.relkind in ('r', 'p') and c.relname <> 'migration'
     and not (c.relrowsecurity and c.relforcerowsecurity) order by 1`
 /** Selects some keys: enough to see whether the master key is the right one. */
-const SOME_KEYS = `select wrapped from hub_key.conversation_key where tenant = ${TENANT} limit 20`
+const SELECT_SOME_KEYS = `select wrapped from hub_key.conversation_key where tenant = ${TENANT} limit 20`
 
 export async function serverVersion(db: Database): Promise<{ version: string; problems: string[] }> {
   const [row] = await asApp(db, (query) =>
@@ -33,8 +33,8 @@ export async function serverVersion(db: Database): Promise<{ version: string; pr
 
 export async function roleProblems(db: Database): Promise<string[]> {
   const rows = [
-    ...(await asApp(db, (query) => query<RoleRow>(ROLE))),
-    ...(await db.asIndex(0, (query) => query<RoleRow>(ROLE))),
+    ...(await asApp(db, (query) => query<RoleRow>(SELECT_ROLE))),
+    ...(await db.asIndex(0, (query) => query<RoleRow>(SELECT_ROLE))),
   ]
   return rows.flatMap(({ name, bypasses, owns }) => [
     ...(bypasses ? [`${name} can bypass row-level security. Run: alter role ${name} nosuperuser nobypassrls`] : []),
@@ -68,7 +68,7 @@ export async function versionProblems(db: Database): Promise<string[]> {
 }
 
 export async function rowSecurityProblems(db: Database): Promise<string[]> {
-  const rows = await asApp(db, (query) => query<{ name: string }>(UNGUARDED))
+  const rows = await asApp(db, (query) => query<{ name: string }>(SELECT_UNGUARDED_TABLES))
   return rows.map(
     ({ name }) =>
       `${name} has no row-level security. Run: alter table ${name} enable row level security, force row level security`,
@@ -80,7 +80,7 @@ export async function keyProblems(db: Database, tenant: number): Promise<string[
   return db.asIndex(tenant, async (query) => {
     try {
       const key = await tenantKeyOf(db, query)
-      for (const { wrapped } of await query<{ wrapped: Buffer }>(SOME_KEYS)) key.conversationKey(wrapped)
+      for (const { wrapped } of await query<{ wrapped: Buffer }>(SELECT_SOME_KEYS)) key.conversationKey(wrapped)
       return []
     } catch {
       return [

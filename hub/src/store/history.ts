@@ -2,7 +2,7 @@ import type { HistoryReader } from "../../../src/store/history/store.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import type { TenantKey } from "./keyring.ts"
 import { beginReading, openHubHistory, type ReaderOptions, type Transaction } from "./reader.ts"
-import { MEMBER_SCOPE, SHARD_SCOPE, TENANT_SCOPE } from "./scope.ts"
+import { MEMBER_SCOPE, TENANT_SCOPE } from "./scope.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
 /** Opens the history as one person may read it. */
@@ -33,26 +33,28 @@ export function openTenantHistory(db: Database, tenant: number): HistoryReader {
 }
 
 /**
- * Opens the contents of one shard of a tenant, for the follower of its changes. Each statement is a transaction of its own, so
- * that none is long. Rows and heads of conversations are read once for each batch of changes.
+ * Opens a tenant's history for the follower of its changes. Each statement is a transaction of its own, so that none is long.
+ * Short conversations are read together, once for each batch of changes.
  */
-export function openShardHistory(db: Database, tenant: number, shard: number): HistoryReader {
-  const query: Query = (text, values) => db.asIndex(tenant, (ask) => ask(text, values), shard)
+export function openFollowedHistory(db: Database, tenant: number): HistoryReader {
+  const query: Query = (text, values) => db.asIndex(tenant, (runQuery) => runQuery(text, values))
   let key: Promise<TenantKey> | undefined
   let batch: Transaction | undefined
   const history = openHubHistory(
     async (work) => {
       key ??= tenantKeyOf(db, query)
       batch ??= beginReading(query, await key)
-      return work({ ...batch, chunks: new Map() })
+      return work(batch)
     },
-    { scope: SHARD_SCOPE },
+    { scope: TENANT_SCOPE },
   )
   return {
     ...history,
-    changes: (after, limit) => {
+    changes: async (after, limit) => {
       batch = undefined
-      return history.changes(after, limit)
+      const feed = await history.changes(after, limit)
+      await history.readAhead?.(feed.changes.flatMap(({ ref }) => ref ?? []))
+      return feed
     },
   }
 }

@@ -3,7 +3,7 @@ import { type Scope, tokenHash } from "./people.ts"
 
 export type Identity = { viewer: Viewer; tenant: string; scopes: Scope[] }
 
-const HOLDER = `select t.tenant, t.member, t.scopes, m.role, m.name, tenant.slug,
+const SELECT_HOLDER = `select t.tenant, t.member, t.scopes, m.role, m.name, tenant.slug,
     t.last_used_at is null or t.last_used_at < now() - interval '1 day' as is_first_today
   from hub.token t join hub.member m on m.tenant = t.tenant and m.id = t.member join hub.tenant on tenant.id = t.tenant
   where t.hash = $1 and t.revoked_at is null and (t.expires_at is null or t.expires_at > now()) and m.disabled_at is null`
@@ -20,7 +20,7 @@ export async function identify(db: Database, token: string): Promise<Identity | 
       name: string
       slug: string
       is_first_today: boolean
-    }>(HOLDER, [hash])
+    }>(SELECT_HOLDER, [hash])
     if (!row) return undefined
     // Written at most once a day, so that not every request costs a write.
     if (row.is_first_today) await query("update hub.token set last_used_at = now() where hash = $1", [hash])

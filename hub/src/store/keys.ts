@@ -13,20 +13,20 @@ export function newKey(): Buffer {
   return randomBytes(KEY_BYTES)
 }
 
-/** Encrypts. `about` says what the bytes belong to, so that they cannot be decrypted as something else. */
-export function seal(key: Buffer, plain: Uint8Array, about: string): Buffer {
+/** Encrypts. `purpose` says what the bytes belong to, so that they cannot be decrypted as something else. */
+export function seal(key: Buffer, plain: Uint8Array, purpose: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
-  const cipher = createCipheriv(CIPHER, createSecretKey(key), nonce).setAAD(Buffer.from(about))
+  const cipher = createCipheriv(CIPHER, createSecretKey(key), nonce).setAAD(Buffer.from(purpose))
   const sealed = cipher.update(plain)
   cipher.final()
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed])
 }
 
-/** Decrypts. Throws if the key, the bytes or `about` is wrong. */
-export function unseal(key: Buffer, sealed: Uint8Array, about: string): Buffer {
+/** Decrypts. Throws if the key, the bytes or `purpose` is wrong. */
+export function unseal(key: Buffer, sealed: Uint8Array, purpose: string): Buffer {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
   const decipher = createDecipheriv(CIPHER, createSecretKey(key), bytes.subarray(0, NONCE_BYTES))
-    .setAAD(Buffer.from(about))
+    .setAAD(Buffer.from(purpose))
     .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
   const plain = decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES))
   decipher.final()

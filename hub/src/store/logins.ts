@@ -9,7 +9,7 @@ export type Person = {
   subject: string
   email?: string
   display?: string
-  /** The preferred name for refs. If it is taken, they get another one. */
+  /** The preferred name for refs. If it is taken, a number is appended. */
   name: string
   groups: string[]
 }
@@ -33,10 +33,10 @@ export async function logInPerson(db: Database, person: Person, days: number): P
 /** The member with an access token's subject, if they have logged in before and have not left. */
 export async function identifySubject(db: Database, issuer: string, subject: string): Promise<Identity | undefined> {
   const [row] = await db.asNobody({}, (query) =>
-    query<{ tenant: number; member: number; role: MemberRole; name: string; slug: string }>(KNOWN_AS, [
-      issuer,
-      subject,
-    ]),
+    query<{ tenant: number; member: number; role: MemberRole; name: string; slug: string }>(
+      SELECT_MEMBER_WITH_SUBJECT,
+      [issuer, subject],
+    ),
   )
   if (!row) return undefined
   const { tenant, member, role, name, slug } = row
@@ -51,4 +51,4 @@ const REFUSALS = {
 }
 
 const LOG_IN = "select hub.log_in($1, $2, $3, $4, $5, $6, $7, $8) as outcome"
-const KNOWN_AS = "select tenant, member, role, name, slug from hub.known_as($1, $2)"
+const SELECT_MEMBER_WITH_SUBJECT = "select tenant, member, role, name, slug from hub.known_as($1, $2)"

@@ -4,7 +4,7 @@ import { ignoreBrokenConnection } from "./connection.ts"
 import { MIGRATIONS, type MigrationStep } from "./migrations.ts"
 
 export type MigrateOptions = {
-  /** The owner's address. The role must be allowed to create schemas, and roles if they do not exist yet. */
+  /** The database address of the tables' owner, who must be allowed to create schemas, and roles if they do not exist yet. */
   owner: string
   /** Passwords for the hub's roles. If they are set, the roles are created or changed. */
   passwords?: { app: string; index: string; keys?: string }
@@ -20,7 +20,7 @@ export type TablesRow = { version: number; least_hub: number }
 const LOCK = 7_238_451
 const POLL_MS = 200
 
-/** How long a step waits to lock its table. After that, it lets the waiting queries pass, and is retried later. */
+/** How long a step waits to lock its table. Then it gives up, because queries wait behind it, and is retried later. */
 const LOCK_TIMEOUT = "1s"
 const LOCK_NOT_AVAILABLE = "55P03"
 const MAX_TRIES = 10
@@ -48,7 +48,7 @@ export async function migrate(options: MigrateOptions): Promise<{ from: number; 
         `The database has version ${from}, but this dex-hub knows only ${steps.length}. Install a newer dex-hub.`,
       )
     for (let version = from + 1; version <= steps.length; version++)
-      await withRetries(version, () => run(client, version, steps[version - 1]!))
+      await withRetries(version, () => runStep(client, version, steps[version - 1]!))
     return { from, to: Math.max(from, steps.length) }
   } finally {
     await client.end()
@@ -79,7 +79,7 @@ async function withRetries(version: number, work: () => Promise<void>): Promise<
     }
 }
 
-async function run(client: pg.Client, version: number, step: MigrationStep): Promise<void> {
+async function runStep(client: pg.Client, version: number, step: MigrationStep): Promise<void> {
   const recordVersion = "insert into hub.migration (version) values ($1)"
   if (typeof step === "string")
     return inTransaction(client, async () => {

@@ -777,4 +777,187 @@ end $$;
 revoke execute on function hub.request_access, hub.join_by_rule from public;
 grant execute on function hub.request_access, hub.join_by_rule to dex_hub_app;
 `,
+  `
+/**
+ * Who wrote which line, derived from each conversation. Paths, file names, hashes and subjects of commits are hashes keyed with a
+ * key of the tenant, by which a question finds its rows. Everything else is sealed with the conversation's key.
+ */
+create table hub.line_work (
+  tenant int not null,
+  conversation bigint not null,
+  /** When the conversation was active. */
+  activity bytea not null,
+  primary key (tenant, conversation),
+  foreign key (tenant, conversation) references hub.conversation on delete cascade
+);
+create table hub.line_file (
+  tenant int not null,
+  conversation bigint not null,
+  path bytea not null,
+  /** The last part of the path. */
+  name bytea not null,
+  edits bytea not null,
+  foreign key (tenant, conversation) references hub.line_work on delete cascade
+);
+create index on hub.line_file (tenant, conversation);
+create index on hub.line_file (tenant, path);
+create index on hub.line_file (tenant, name);
+create table hub.line_commit (
+  tenant int not null,
+  conversation bigint not null,
+  hash bytea not null,
+  subject bytea not null,
+  made bytea not null,
+  foreign key (tenant, conversation) references hub.line_work on delete cascade
+);
+create index on hub.line_commit (tenant, conversation);
+create index on hub.line_commit (tenant, hash);
+create index on hub.line_commit (tenant, subject);
+alter table hub.line_work alter column activity set storage external;
+alter table hub.line_file alter column edits set storage external;
+alter table hub.conversation
+  /** The revision from which the lines were derived, and the version of the code that did it. Null if there are none. */
+  add column lines_rev bigint,
+  add column lines_version int;
+
+do $$ declare name text; begin
+  foreach name in array array['hub.line_work', 'hub.line_file', 'hub.line_commit'] loop
+    execute format('alter table %s enable row level security', name);
+    execute format('alter table %s force row level security', name);
+    execute format('create policy owner on %s to current_user using (true) with check (true)', name);
+  end loop;
+end $$;
+grant select on hub.line_work, hub.line_file, hub.line_commit to dex_hub_app;
+create policy of_readable on hub.line_work for select to dex_hub_app using (${IS_OF_READABLE.replaceAll("of.", "line_work.")});
+create policy of_readable on hub.line_file for select to dex_hub_app using (${IS_OF_READABLE.replaceAll("of.", "line_file.")});
+create policy of_readable on hub.line_commit for select to dex_hub_app using (${IS_OF_READABLE.replaceAll("of.", "line_commit.")});
+
+/**
+ * Replaces the lines of a conversation. They can be written in no other way. Returns false if the conversation was forgotten,
+ * hidden or replaced since this revision was read. Without activity, only records that the conversation was read.
+ */
+create function hub.save_lines(of_conversation bigint, of_rev bigint, of_version int, of_activity bytea,
+  paths bytea[], names bytea[], edits bytea[], hashes bytea[], subjects bytea[], made bytea[])
+returns bool language plpgsql security definer set search_path = '' as $$
+begin
+  update hub.conversation set lines_rev = of_rev, lines_version = of_version
+    where tenant = ${TENANT} and id = of_conversation and rev = of_rev and quarantined_at is null;
+  if not found then return false; end if;
+  delete from hub.line_work where tenant = ${TENANT} and conversation = of_conversation;
+  if of_activity is null then return true; end if;
+  insert into hub.line_work (tenant, conversation, activity) values (${TENANT}, of_conversation, of_activity);
+  insert into hub.line_file (tenant, conversation, path, name, edits)
+    select ${TENANT}, of_conversation, one.path, one.name, one.edits from unnest(paths, names, edits) as one (path, name, edits);
+  insert into hub.line_commit (tenant, conversation, hash, subject, made)
+    select ${TENANT}, of_conversation, one.hash, one.subject, one.made from unnest(hashes, subjects, made) as one (hash, subject, made);
+  return true;
+end $$;
+revoke execute on function hub.save_lines from public;
+grant execute on function hub.save_lines to dex_hub_index;
+
+/** Like the previous version, but a conversation that is hidden loses its lines at once. */
+create or replace function hub.mark_scanned(of_conversation bigint, of_rev bigint, version int, hashes bytea[], secret bytea[], rules text[])
+returns bool language plpgsql security definer set search_path = '' as $$
+declare next_seq bigint; begin
+  perform from hub.conversation where tenant = ${TENANT} and id = of_conversation and rev = of_rev for update;
+  if not found then return false; end if;
+  update hub.chunk set scanned = version, found = case when hash = any (secret) then rules end
+    where tenant = ${TENANT} and conversation = of_conversation and hash = any (hashes);
+  update hub.conversation set scanned = version where tenant = ${TENANT} and id = of_conversation;
+  if cardinality(rules) > 0 then
+    update hub.conversation set quarantined_at = now(), quarantined_by = rules, lines_rev = null where tenant = ${TENANT} and id = of_conversation;
+    delete from hub.line_work where tenant = ${TENANT} and conversation = of_conversation;
+    update hub.feed set seq = seq + 1 where tenant = ${TENANT} returning seq into next_seq;
+    insert into hub.change (tenant, seq, conversation, deleted) values (${TENANT}, next_seq, of_conversation, true);
+  end if;
+  return true;
+end $$;
+`,
+  {
+    alone: `create index concurrently if not exists conversation_without_lines on hub.conversation
+      (tenant, (case when lines_rev = rev then lines_version else 0 end)) where rev > 0`,
+  },
+  `
+/** The tenants whose words are in a cluster of OpenSearch, and not in files of the hubs. */
+create table hub.word_index (
+  tenant int primary key references hub.tenant on delete cascade,
+  /** Who may write the index, and until when. The number of the lease increases each time that another process gets it. */
+  holder uuid,
+  lease bigint not null default 0,
+  until timestamptz not null default '-infinity',
+  /** The number of the newest change that searches find. Null if there is no complete index. */
+  followed bigint,
+  /** True until the first index is complete. Until then, the files of the hubs are kept and searched. */
+  in_files bool not null default true
+);
+alter table hub.word_index enable row level security;
+alter table hub.word_index force row level security;
+create policy owner on hub.word_index to current_user using (true) with check (true);
+grant select, update on hub.word_index to dex_hub_index;
+create policy index on hub.word_index for select to dex_hub_index using (true);
+create policy written on hub.word_index for update to dex_hub_index using (tenant = ${TENANT}) with check (tenant = ${TENANT});
+`,
+  `
+/** The PostgreSQL that wrote the feed's number: its system identifier and timeline. */
+alter table hub.feed add column written_by text;
+/**
+ * The ids that a tenant's history had before another PostgreSQL continued it after a restore or a fail-over, and the number up to
+ * which the two agree. Who followed an earlier history further than this must begin again.
+ */
+create table hub.earlier_history (
+  tenant int not null references hub.tenant on delete cascade,
+  history uuid not null,
+  until bigint not null,
+  primary key (tenant, history)
+);
+alter table hub.earlier_history enable row level security;
+alter table hub.earlier_history force row level security;
+create policy owner on hub.earlier_history to current_user using (true) with check (true);
+grant select on hub.earlier_history to dex_hub_app, dex_hub_index;
+create policy member on hub.earlier_history for select to dex_hub_app using (tenant = ${TENANT});
+create policy index on hub.earlier_history for select to dex_hub_index using (tenant = ${TENANT});
+
+/** Gives the history a new id if this PostgreSQL is not the one that wrote the number before. */
+create function hub.check_writer() returns trigger language plpgsql security definer set search_path = '' as $$
+begin
+  new.written_by = (select system_identifier from pg_catalog.pg_control_system())
+    || '.' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8);
+  if tg_op = 'UPDATE' and old.written_by <> new.written_by then
+    insert into hub.earlier_history (tenant, history, until) select id, history, old.seq from hub.tenant where id = new.tenant;
+    update hub.tenant set history = gen_random_uuid() where id = new.tenant;
+  end if;
+  return new;
+end $$;
+create trigger check_writer before insert or update of seq on hub.feed for each row execute function hub.check_writer();
+`,
+  `
+/**
+ * The nodes of a cluster whose disks may have words of a tenant. Everything that was removed up to the number "clean" of the feed
+ * is gone from a node's disk.
+ */
+create table hub.word_copy (
+  tenant int not null references hub.tenant on delete cascade,
+  node text not null,
+  name text not null,
+  clean bigint not null default 0,
+  primary key (tenant, node)
+);
+alter table hub.word_copy enable row level security;
+alter table hub.word_copy force row level security;
+create policy owner on hub.word_copy to current_user using (true) with check (true);
+grant select, insert, update, delete on hub.word_copy to dex_hub_index;
+create policy index on hub.word_copy for select to dex_hub_index using (true);
+create policy written on hub.word_copy to dex_hub_index using (tenant = ${TENANT}) with check (tenant = ${TENANT});
+grant select on hub.word_copy to dex_hub_app;
+create policy member on hub.word_copy for select to dex_hub_app using (tenant = ${TENANT});
+alter table hub.receipt
+  /** The number of the last removal in the feed. Null if nothing could be found. */
+  add column seq bigint,
+  /** When no node of a cluster had the words on its disk any more. */
+  add column words_gone_at timestamptz;
+grant select (tenant, seq, words_gone_at), update (words_gone_at) on hub.receipt to dex_hub_index;
+create policy words on hub.receipt to dex_hub_index using (tenant = ${TENANT}) with check (tenant = ${TENANT});
+/** True while the words go back to files. Until a hub has built its own, it searches the cluster. */
+alter table hub.word_index add column leaving bool not null default false;
+`,
 ]

@@ -4,7 +4,6 @@ import { type Level, setLevel } from "./access.ts"
 import { recordAudit } from "./audit.ts"
 import type { MemberRole, Query } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
-import { addFirstShard, placeProjectAsOperator } from "./shards.ts"
 
 /** Adds a tenant and returns its id. `query` runs as the owner of the tables. */
 export async function addTenant(query: Query, keys: Keyring, slug: string): Promise<number> {
@@ -12,9 +11,8 @@ export async function addTenant(query: Query, keys: Keyring, slug: string): Prom
     "insert into hub.tenant (slug, wrapped_key) values ($1, $2) on conflict do nothing returning id",
     [slug, keys.newTenantKey(slug)],
   )
-  if (!row) throw new Error(`There is a tenant ${JSON.stringify(slug)} already.`)
+  if (!row) throw new Error(`There is already a tenant ${JSON.stringify(slug)}. Choose another name.`)
   await query("insert into hub.feed (tenant) values ($1)", [row.id])
-  await addFirstShard(query, row.id)
   return row.id
 }
 
@@ -29,7 +27,7 @@ export async function addMember(
   const { tenant, name, role } = member
   if (!row)
     throw new Error(
-      `There is a member ${JSON.stringify(name)} already. \`dex-hub token add\` creates another token for them.`,
+      `There is already a member ${JSON.stringify(name)}. \`dex-hub token add\` creates another token for them.`,
     )
   await recordAudit(query, { tenant }, { action: "member_add", target: name, detail: { role } })
   return row.id
@@ -38,7 +36,7 @@ export async function addMember(
 export const SCOPES = ["push", "read", "admin"] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** The default scopes of a role's token. An admin's token may break the glass. */
+/** The default scopes of a role's token. Breaking the glass needs the scope `admin`. */
 export function defaultScopes(role: string): Scope[] {
   if (role === "admin") return ["push", "read", "admin"]
   return role === "member" ? ["push", "read"] : ["read"]
@@ -72,15 +70,15 @@ export async function addToken(query: Query, token: NewToken, by?: number): Prom
   return text
 }
 
-const PREFIX = "dexh_"
+const TOKEN_PREFIX = "dexh_"
 
 export function newToken(): string {
-  return `${PREFIX}${randomBytes(32).toString("base64url")}`
+  return `${TOKEN_PREFIX}${randomBytes(32).toString("base64url")}`
 }
 
-/** True if the token looks like one that a hub issued. Other tokens are not looked up in the tables. */
+/** True if the token looks like one that a hub issued, and not like an access token of an identity provider. */
 export function isOwnToken(token: string): boolean {
-  return token.startsWith(PREFIX)
+  return token.startsWith(TOKEN_PREFIX)
 }
 
 export function tokenHash(token: string): Buffer {
@@ -129,7 +127,7 @@ export async function memberOrNew(
   return known ?? { id: await addMember(query, member), role: member.role }
 }
 
-/** Grants a project, which is created if there is none with this key. */
+/** Sets a member's access to a project, which is created if there is none with this key. */
 export async function grantProject(
   query: Query,
   { tenant, member, key, level }: { tenant: number; member: number; key: string; level: Level },
@@ -138,19 +136,22 @@ export async function grantProject(
   await changeGrant(query, { tenant, member, key, level })
 }
 
-/** Makes a member the owner. The other owners, except those through a group, get write access. Returns their names. */
+/**
+ * Makes a member the owner of a project. Earlier owners keep write access, except those whom a group makes owners, who stay.
+ * Returns the names of the owners who were replaced.
+ */
 export async function giveProject(
   query: Query,
   { tenant, key, member }: { tenant: number; key: string; member: number },
 ): Promise<string[]> {
   await requireProject(query, tenant, key)
-  const owners = await query<{ member: number; name: string }>(OWNERS, [tenant, key, member])
+  const owners = await query<{ member: number; name: string }>(SELECT_OTHER_OWNERS, [tenant, key, member])
   for (const owner of owners) await changeGrant(query, { tenant, member: owner.member, key, level: "write" })
   await changeGrant(query, { tenant, member, key, level: "own" })
   return owners.map(({ name }) => name)
 }
 
-const OWNERS = `select g.member, m.name from hub.project_grant g join hub.member m on m.tenant = g.tenant and m.id = g.member
+const SELECT_OTHER_OWNERS = `select g.member, m.name from hub.project_grant g join hub.member m on m.tenant = g.tenant and m.id = g.member
   join hub.project p on p.tenant = g.tenant and p.id = g.project
   where g.tenant = $1 and p.key = $2 and g.member <> $3 and g.level = 'own' and g.group_level is distinct from 'own' order by m.name`
 
@@ -164,7 +165,7 @@ async function changeGrant(
   ])
   const outcome = await setLevel(query, { tenant, project: project!.id, member, level })
   if (outcome === "group") throw new Error("That access comes from a group. `dex-hub group revoke` revokes it.")
-  if (outcome === "nothing") throw new Error(`They have no access to ${key}.`)
+  if (outcome === "nothing") throw new Error(`This member has no access to ${key}, so there is nothing to revoke.`)
   const detail = level === "none" ? {} : { level }
   await recordAudit(
     query,
@@ -189,9 +190,5 @@ export async function requireProject(query: Query, tenant: number, key: string):
 
 /** Creates the project unless there is one with this key. */
 export async function makeProject(query: Query, tenant: number, key: string): Promise<void> {
-  const [added] = await query<{ id: number }>(
-    "insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing returning id",
-    [tenant, key],
-  )
-  if (added) await placeProjectAsOperator(query, tenant, added.id)
+  await query("insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing", [tenant, key])
 }

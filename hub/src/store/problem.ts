@@ -1,4 +1,4 @@
-/** A request that cannot be fulfilled, with its HTTP status. Any other error is a bug of the hub. */
+/** A request that cannot be fulfilled, with its HTTP status. Any other error is a bug in the hub, or the database is down. */
 export class HubProblem extends Error {
   readonly status: number
   readonly code: string

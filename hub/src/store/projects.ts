@@ -2,7 +2,6 @@ import { grantOrRequest } from "./access.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
-import { placeProject, SHARD_MESSAGES } from "./shards.ts"
 
 export type ProjectOnHub = {
   key: string
@@ -11,7 +10,7 @@ export type ProjectOnHub = {
   shared: boolean
 }
 
-/** The projects to which the member has access. `shared` is true if they share conversations of the project. */
+/** The projects to which the member has access. `shared` is true if the member shares conversations of the project. */
 export async function projectsOf(db: Database, viewer: Viewer): Promise<ProjectOnHub[]> {
   return db.as(viewer, (query) =>
     query<ProjectOnHub>(
@@ -25,23 +24,22 @@ export async function projectsOf(db: Database, viewer: Viewer): Promise<ProjectO
 }
 
 /** Matches a key: a repository's address without the parts that differ between machines, or a name that the team chose. */
-const KEY = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]{0,199}$/u
+const VALID_KEY = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]{0,199}$/u
 
 /**
  * Records that the member shares this project from now on. If nobody owns or has shared a project with this key, the member
  * becomes its owner. If the member has no access and no rule grants it, the owners get a request, and this throws a HubProblem
  * (403).
  */
-export async function consentTo(
-  db: Database,
-  viewer: Viewer,
-  key: string,
-  what: string[],
-  shardMessages = SHARD_MESSAGES,
-): Promise<void> {
-  if (!KEY.test(key)) throw new HubProblem(400, "invalid", `${JSON.stringify(key)} is not a valid key of a project.`)
+export async function consentTo(db: Database, viewer: Viewer, key: string, what: string[]): Promise<void> {
+  if (!VALID_KEY.test(key))
+    throw new HubProblem(
+      400,
+      "invalid",
+      `${JSON.stringify(key)} is not a valid project key. It should look like github.com/acme/api.`,
+    )
   const refusal = await db.as(viewer, async (query) => {
-    const id = (await projectId(query, key)) ?? (await newProject(query, viewer, key, shardMessages))
+    const id = (await projectId(query, key)) ?? (await newProject(query, viewer, key))
     await makeOwnerIfFirst(query, viewer, id, key)
     const why = (await mayPush(query, viewer, id)) ? undefined : await grantOrRequest(query, viewer, { id, key })
     // Throwing here would roll back the request to the owners.
@@ -80,12 +78,11 @@ async function projectId(query: Query, key: string): Promise<number | undefined>
   return (await query<{ id: number }>("select id from hub.project where key = $1", [key]))[0]?.id
 }
 
-async function newProject(query: Query, viewer: Viewer, key: string, shardMessages: number): Promise<number> {
+async function newProject(query: Query, viewer: Viewer, key: string): Promise<number> {
   const [added] = await query<{ id: number }>(
     "insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing returning id",
     [viewer.tenant, key],
   )
-  if (added) await placeProject(query, added.id, shardMessages)
   return added?.id ?? (await projectId(query, key))!
 }
 

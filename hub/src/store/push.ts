@@ -4,6 +4,7 @@ import type { CommitRequest, CommitResponse, PlanAnswer, PlanRequest } from "../
 import { REDACTION_VERSION } from "../../../src/redact/version.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
+import { positionIn } from "./feeds.ts"
 import type { TenantKey } from "./keyring.ts"
 import { seal, sealedName } from "./keys.ts"
 import { HubProblem } from "./problem.ts"
@@ -28,6 +29,7 @@ type StoredConversation = {
   native_id: string
   rev: number
   digest: Buffer | null
+  project: number
   wrapped: Buffer
 }
 
@@ -59,7 +61,8 @@ export async function planPush(
       if (forgotten[i]) return { state: "gone" }
       const conversation = conversations.get(nameOf(source, id))!
       const key = keys.get(conversation.id)!
-      if (conversation.digest?.equals(sealedName(key, digest))) return { state: "have", rev: conversation.rev }
+      const isStored = conversation.digest?.equals(sealedName(key, digest)) && conversation.project === project.id
+      if (isStored) return { state: "have", rev: conversation.rev }
       const missing = chunks.filter(
         (hash) => !storedHashes.has(`${conversation.id} ${sealedName(key, hash).toString("hex")}`),
       )
@@ -112,11 +115,11 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     if (!stored) throw new HubProblem(409, "conflict", `${head.source}:${head.id} is not planned. Plan the push again.`)
     const key = tenant.conversationKey(stored.wrapped)
     const digest = sealedName(key, request.digest)
-    const receipt = (rev: number, seq: number) => ({
-      ...{ rev, seq },
+    const receipt = async (rev: number, seq: number) => ({
+      ...{ rev, seq, position: (await positionIn(query)).token },
       receipt: createHmac("sha256", key).update(`${stored.id} ${rev} ${seq} ${request.digest}`).digest("base64url"),
     })
-    if (stored.digest?.equals(digest)) {
+    if (stored.digest?.equals(digest) && stored.project === project.id) {
       const [{ seq }] = (await query<{ seq: number }>("select seq from hub.conversation where id = $1", [
         stored.id,
       ])) as [{ seq: number }]
@@ -131,14 +134,16 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     const chunks = await chunkFacts(query, stored.id, key, request.chunks)
     const rules = [...new Set(chunks.flatMap(({ found }) => found ?? []))]
     if (rules.length > 0)
-      throw new HubProblem(422, "secret", `It contains what looks like a secret (${rules.join(", ")}).`, { rules })
+      throw new HubProblem(422, "secret", `The conversation contains what looks like a secret (${rules.join(", ")}).`, {
+        rules,
+      })
     const facts = chunks.flatMap((chunk) => chunk.facts)
     const counted = countsIn(facts)
     if (counted.messages > MAX_MESSAGES)
       throw new HubProblem(413, "too_large", `A conversation can have at most ${MAX_MESSAGES} messages.`)
     const times = facts.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
-    const sealed = sealJson(key, sealedHead(head, chunks), `${SEAL_PURPOSES.head} ${stored.id}`)
-    const title = seal(key, Buffer.from(head.title?.text ?? ""), `${SEAL_PURPOSES.title} ${stored.id}`)
+    const headBytes = sealJson(key, sealedHead(head, chunks), `${SEAL_PURPOSES.head} ${stored.id}`)
+    const titleBytes = seal(key, Buffer.from(head.title?.text ?? ""), `${SEAL_PURPOSES.title} ${stored.id}`)
     await query("delete from hub.chunk where conversation = $1 and hash <> all ($2)", [
       stored.id,
       chunks.map(({ hash }) => hash),
@@ -148,8 +153,8 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
       ...[stored.id, project.id, request.visibility, stored.rev + 1, digest, seq, head.kind, head.parent?.id ?? null],
       ...[head.models, counted.messages, counted.copied, commitsIn(facts), head.superseded],
       ...[head.estimated_tokens, head.text_bytes, head.started_at ?? null, head.ended_at ?? null],
-      ...[times[0] ?? null, times.at(-1) ?? null, head.redaction_version, sealed],
-      ...[Math.min(REDACTION_VERSION, ...chunks.map(({ scanned }) => scanned)), title],
+      ...[times[0] ?? null, times.at(-1) ?? null, head.redaction_version, headBytes],
+      ...[Math.min(REDACTION_VERSION, ...chunks.map(({ scanned }) => scanned)), titleBytes],
     ])
     await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, false)", [
       viewer.tenant,
@@ -193,18 +198,22 @@ export async function forgetIn(
     [author.tenant, conversations.map((one) => tombstoneOf(tenant, author, one)), author.member],
   )
   const readable = stored.filter(({ rev }) => rev > 0)
-  const receipt = stored.length > 0 && (await writeReceipt(query, { of: author, conversations: readable.length, why }))
   if (readable.length > 0)
     await recordAudit(query, why === "person" ? author : { tenant: author.tenant }, {
       action: why === "retention" ? "retention" : "forget",
       detail: { conversations: readable.map((one) => `${author.name}/${nameOf(one.source, one.native_id)}`) },
     })
-  for (const { id } of readable)
+  let seq: number | undefined
+  for (const { id } of readable) {
+    seq = await nextSeq(query, author.tenant)
     await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, true)", [
       author.tenant,
-      await nextSeq(query, author.tenant),
+      seq,
       id,
     ])
+  }
+  const receipt =
+    stored.length > 0 && (await writeReceipt(query, { of: author, conversations: readable.length, why, seq }))
   return { forgotten: readable.length, receipt: receipt || undefined }
 }
 
@@ -240,7 +249,7 @@ async function projectToWrite(query: Query, viewer: Viewer, key: string): Promis
      from hub.project p where p.key = $1`,
     [key, viewer.member],
   )
-  // Both cases give the same refusal, so that nobody learns which projects exist.
+  // A missing project and a forbidden one get the same refusal, so that nobody learns which projects exist.
   if (!row?.may_write)
     return { why: `There is no project ${key} here, or you may not push to it. \`dex hub share\` requests access.` }
   if (!row.consents) return { why: `You do not share ${key} with the hub. Run \`dex hub share\` first.` }
@@ -297,7 +306,7 @@ async function storedOf(
   conversations: { source: string; id: string }[],
 ): Promise<StoredConversation[]> {
   return query<StoredConversation>(
-    `select c.id, c.source, c.native_id, c.rev, c.digest, k.wrapped
+    `select c.id, c.source, c.native_id, c.rev, c.digest, c.project, k.wrapped
      from unnest($3::text[], $4::text[]) as one (source, native_id)
      join hub.conversation c on c.tenant = $1 and c.author = $2 and c.source = one.source and c.native_id = one.native_id
      join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`,
@@ -331,7 +340,7 @@ async function chunkFacts(
   const chunks: Awaited<ReturnType<typeof chunkFacts>> = []
   for (const [i, hash] of names.entries()) {
     const row = rowsByHash.get(hash.toString("hex"))
-    if (!row) throw new HubProblem(409, "conflict", "Some of its chunks are missing. Plan the push again.")
+    if (!row) throw new HubProblem(409, "conflict", "Some chunks of the conversation are missing. Plan the push again.")
     chunks.push({ ...row, hash, facts: unsealJson<MessageFacts[]>(key, row.facts, `${SEAL_PURPOSES.facts} ${id}`) })
     if (i % CHUNKS_AT_ONCE === CHUNKS_AT_ONCE - 1) await new Promise(setImmediate)
   }

@@ -17,31 +17,36 @@ export type Quotas = {
   checkRoom(viewer: Viewer): Promise<void>
 }
 
-type Usage = { at: number; team: number | null; members: Map<number, number>; bytes: Map<number, number> }
+type StorageUsage = {
+  readAt: number
+  teamQuota: number | null
+  quotaByMember: Map<number, number>
+  bytesByMember: Map<number, number>
+}
 
 const MAX_AGE_MS = 60_000
 
-const TEAM_QUOTA = `select (settings ->> 'quota_bytes')::bigint as quota from hub.tenant where id = ${TENANT}`
-const MEMBER_QUOTAS = `select id, quota_bytes as quota from hub.member where tenant = ${TENANT} and quota_bytes is not null`
-const STORED = `select author, coalesce(sum(stored_bytes), 0)::bigint as bytes from hub.conversation where ${TENANT_SCOPE} group by author`
+const SELECT_TEAM_QUOTA = `select (settings ->> 'quota_bytes')::bigint as quota from hub.tenant where id = ${TENANT}`
+const SELECT_MEMBER_QUOTAS = `select id, quota_bytes as quota from hub.member where tenant = ${TENANT} and quota_bytes is not null`
+const SELECT_STORED_BYTES = `select author, coalesce(sum(stored_bytes), 0)::bigint as bytes from hub.conversation where ${TENANT_SCOPE} group by author`
 
-/** Reads the sizes at most once a minute: a quota need not be exact, and not every plan should add up a tenant's sizes. */
+/** Adds up a tenant's sizes at most once a minute: a quota need not be exact, and doing this for every plan would be slow. */
 export function createQuotas(db: Database, now: () => number = Date.now): Quotas {
-  const usages = new Map<number, Promise<Usage>>()
-  const usageOf = async (tenant: number): Promise<Usage> => {
+  const usages = new Map<number, Promise<StorageUsage>>()
+  const usageOf = async (tenant: number): Promise<StorageUsage> => {
     const cached = await usages.get(tenant)?.catch(() => undefined)
-    if (cached && now() - cached.at < MAX_AGE_MS) return cached
-    const usage = db.asIndex(tenant, async (query) => ({ at: now(), ...(await read(query)) }))
+    if (cached && now() - cached.readAt < MAX_AGE_MS) return cached
+    const usage = db.asIndex(tenant, async (query) => ({ readAt: now(), ...(await readUsage(query)) }))
     usages.set(tenant, usage)
     return usage
   }
   const storedFor = async ({ tenant, member }: Viewer): Promise<ViewerStorage> => {
-    const { team, members, bytes } = await usageOf(tenant)
-    const quota = members.get(member)
-    const all = [...bytes.values()].reduce((sum, one) => sum + one, 0)
+    const { teamQuota, quotaByMember, bytesByMember } = await usageOf(tenant)
+    const quota = quotaByMember.get(member)
+    const teamBytes = [...bytesByMember.values()].reduce((sum, one) => sum + one, 0)
     return {
-      yours: quota === undefined ? undefined : { bytes: bytes.get(member) ?? 0, quota_bytes: quota },
-      team: team === null ? undefined : { bytes: all, quota_bytes: team },
+      yours: quota === undefined ? undefined : { bytes: bytesByMember.get(member) ?? 0, quota_bytes: quota },
+      team: teamQuota === null ? undefined : { bytes: teamBytes, quota_bytes: teamQuota },
     }
   }
   return {
@@ -50,25 +55,28 @@ export function createQuotas(db: Database, now: () => number = Date.now): Quotas
       const { yours, team } = await storedFor(viewer)
       if (yours && yours.bytes >= yours.quota_bytes)
         throw quotaProblem(
-          `What you share takes ${sizeOf(yours)}`,
+          `Your shared conversations take ${sizeOf(yours)}`,
           "stop sharing a project with `dex hub unshare --forget`",
         )
       if (team && team.bytes >= team.quota_bytes)
-        throw quotaProblem(`What your team shares takes ${sizeOf(team)}`, "delete what is not needed")
+        throw quotaProblem(
+          `Your team's shared conversations take ${sizeOf(team)}`,
+          "delete conversations that are no longer needed",
+        )
     },
   }
 }
 
-async function read(query: Query): Promise<Omit<Usage, "at">> {
-  const [tenant] = await query<{ quota: number | null }>(TEAM_QUOTA)
-  const team = tenant?.quota ?? null
-  const quotas = await query<{ id: number; quota: number }>(MEMBER_QUOTAS)
-  const isLimited = team !== null || quotas.length > 0
-  const stored = isLimited ? await query<{ author: number; bytes: number }>(STORED) : []
+async function readUsage(query: Query): Promise<Omit<StorageUsage, "readAt">> {
+  const [tenant] = await query<{ quota: number | null }>(SELECT_TEAM_QUOTA)
+  const teamQuota = tenant?.quota ?? null
+  const quotas = await query<{ id: number; quota: number }>(SELECT_MEMBER_QUOTAS)
+  const isLimited = teamQuota !== null || quotas.length > 0
+  const stored = isLimited ? await query<{ author: number; bytes: number }>(SELECT_STORED_BYTES) : []
   return {
-    team,
-    members: new Map(quotas.map(({ id, quota }) => [id, quota])),
-    bytes: new Map(stored.map(({ author, bytes }) => [author, bytes])),
+    teamQuota,
+    quotaByMember: new Map(quotas.map(({ id, quota }) => [id, quota])),
+    bytesByMember: new Map(stored.map(({ author, bytes }) => [author, bytes])),
   }
 }
 

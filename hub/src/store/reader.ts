@@ -4,6 +4,7 @@ import { formatRef, type Ref, type RefQuery } from "../../../src/core/ref.ts"
 import { chunkLines, type WireMessage } from "../../../src/hub-client/wire.ts"
 import type {
   CommitRow,
+  ConversationAccess,
   ConversationRow,
   HistoryReader,
   ListFilter,
@@ -12,13 +13,14 @@ import type {
   Work,
 } from "../../../src/store/history/store.ts"
 import type { Query } from "./connection.ts"
+import { includedNumber, positionIn } from "./feeds.ts"
 import type { TenantKey } from "./keyring.ts"
 import { unseal } from "./keys.ts"
 import { TENANT } from "./scope.ts"
 import { type MessageFacts, SEAL_PURPOSES, type SealedHead, unsealJson } from "./sealed.ts"
 import { type Statements, statementsIn } from "./statements.ts"
 
-/** One transaction for one viewer. It sees only what the access checks allow, and caches what it has read. */
+/** One transaction, and a cache of what was read in it. Its queries return only what the access checks allow. */
 export type Transaction = {
   query: Query
   tenant: TenantKey
@@ -26,12 +28,13 @@ export type Transaction = {
   heads: Map<number, SealedHead>
   /** The lines of a chunk, one message each. */
   chunks: Map<string, string[]>
+  facts: Map<number, MessageFacts[]>
   projects?: Promise<{ key: string }[]>
 }
 export type RunInTransaction = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
 
 export function beginReading(query: Query, tenant: TenantKey): Transaction {
-  return { query, tenant, rows: new Map(), heads: new Map(), chunks: new Map() }
+  return { query, tenant, rows: new Map(), heads: new Map(), chunks: new Map(), facts: new Map() }
 }
 
 export type ReaderOptions = {
@@ -41,7 +44,7 @@ export type ReaderOptions = {
   scope: string
 }
 
-/** A tenant's conversations: those that one person may read, or all of them, for the tenant's shards. */
+/** A tenant's conversations: those that one person may read, or all of them, for the tenant's index. */
 export function openHubHistory(inTransaction: RunInTransaction, { self, scope }: ReaderOptions): HistoryReader {
   const sql = statementsIn(scope)
   const refOf = ({ owner, source, native_id }: ConversationName): Ref =>
@@ -62,19 +65,17 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
     )
 
   return {
-    id: () => inTransaction(({ query }) => historyId(query)),
-    revision: () => inTransaction(async ({ query }) => `${await historyId(query)}@${await seqOf(query)}`),
+    id: () => inTransaction(async ({ query }) => (await positionIn(query)).id),
+    revision: () => inTransaction(async ({ query }) => (await positionIn(query)).token),
     changes: (after, limit) =>
       inTransaction(async ({ query }) => {
-        const id = await historyId(query)
-        const [historyOfToken, from] = after?.split("@") ?? [id, "0"]
-        const last = await seqOf(query)
-        if (historyOfToken !== id || Number(from) > last)
-          return { changes: [], token: `${id}@0`, more: true, rebuild: true }
-        if (Number(from) === last) return { changes: [], token: `${id}@${last}`, more: false, rebuild: false }
+        const now = await positionIn(query)
+        const from = after === undefined ? 0 : await includedNumber(query, now, after)
+        if (from === undefined) return { changes: [], token: `${now.id}@0`, more: true, rebuild: true }
+        if (from === now.seq) return { changes: [], token: now.token, more: false, rebuild: false }
         const rows = await query<Partial<ConversationName> & { conversation: number; seq: number; deleted: boolean }>(
           sql.CHANGES,
-          [Number(from), limit],
+          [from, limit],
         )
         return {
           changes: rows.map(({ conversation, owner, source, native_id }) => ({
@@ -82,7 +83,7 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
             deleted: owner === undefined || owner === null,
             ref: owner ? refOf({ owner, source: source!, native_id: native_id! }) : undefined,
           })),
-          token: `${id}@${rows.at(-1)?.seq ?? from}`,
+          token: `${now.id}@${rows.at(-1)?.seq ?? from}`,
           more: rows.length === limit,
           rebuild: false,
         }
@@ -102,7 +103,9 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
     titles: (refs) =>
       inTransaction(async (transaction) => {
         const rows = await transaction.query<TitleRow>(sql.TITLES, columnsOf(refs, self))
-        const titles = new Map(rows.map((row) => [nameOf(row), titleOf(row, transaction)]))
+        const titles = new Map(
+          rows.map((row) => [nameOf(row), unsealTitle(transaction.tenant.conversationKey(row.wrapped), row)]),
+        )
         return refs.map((ref) => titles.get(keyOf(ref, self)) ?? "")
       }),
     list: (filter) =>
@@ -138,13 +141,20 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
     readAhead: (refs) =>
       inTransaction(async (transaction) => {
         const rows = await findRows(sql, transaction, refs, self)
-        const wanted = rows.flatMap(({ place, ...row }) =>
-          placesOf(headOf(row, transaction), ({ number }) => number === refs[place]!.number).map(({ hash }) => ({
-            row,
-            hash,
-          })),
-        )
-        await readChunks(transaction, wanted)
+        const complete: Row[] = []
+        let bytes = 0
+        const wantedChunks = rows.flatMap(({ place, ...row }) => {
+          const wanted = refs[place]!.number
+          if (wanted === undefined) {
+            bytes += row.text_bytes
+            if (bytes > MAX_BYTES_AHEAD) return []
+            complete.push(row)
+          }
+          const places = placesOf(headOf(row, transaction), ({ number }) => wanted === undefined || number === wanted)
+          return places.map(({ hash }) => ({ row, hash }))
+        })
+        await readChunks(transaction, wantedChunks)
+        await factsOf(transaction, complete)
       }),
     versions: (ref) =>
       inTransaction(async (transaction) => {
@@ -157,29 +167,32 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
 
     touching: (file) =>
       inTransaction(async (transaction) => {
-        const wanted = file.replaceAll("\\", "/")
+        const wantedPath = file.replaceAll("\\", "/")
         const rows = await transaction.query<Row>(sql.ALL)
         const facts = await factsOf(transaction, rows)
         const contains = (row: Row, path: string) =>
-          (isAbsolute(path) ? path : `${row.project}/${path}`).includes(wanted)
+          (isAbsolute(path) ? path : `${row.project}/${path}`).includes(wantedPath)
         return rows.filter((row) => touchedFiles(facts.get(row.id)).some(({ path }) => contains(row, path))).map(refOf)
       }),
     usingModel: (model) =>
       inTransaction(async ({ query }) =>
         (await query<Row>(sql.USING_MODEL, [model.toLowerCase()])).map((row) => refOf(row)),
       ),
+    // A hub knows only the copies that it was sent, not the files of their senders.
+    tagged: async () => [],
+    keptOnlyHere: async () => [],
     filesOf: (ref) =>
       inTransaction(async (transaction) => {
-        const all = touchedFiles(await factsIn(transaction, ref))
-        const edited = all.filter(({ action }) => action === "edited")
-        return [...new Set([...edited, ...all].map(({ path }) => path))]
+        const files = touchedFiles(await factsIn(transaction, ref))
+        const edited = files.filter(({ action }) => action === "edited")
+        return [...new Set([...edited, ...files].map(({ path }) => path))]
       }),
     editedFiles: (ref, limit) =>
       inTransaction(async (transaction) => {
-        const times = new Map<string, number>()
+        const editCounts = new Map<string, number>()
         for (const { path, action } of touchedFiles(await factsIn(transaction, ref)))
-          if (action === "edited") times.set(path, (times.get(path) ?? 0) + 1)
-        return [...times]
+          if (action === "edited") editCounts.set(path, (editCounts.get(path) ?? 0) + 1)
+        return [...editCounts]
           .sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))
           .slice(0, limit)
           .map(([path]) => path)
@@ -210,8 +223,8 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
       inTransaction(async (transaction) => {
         const rows = await findRows(sql, transaction, refs, self)
         const facts = await factsOf(transaction, rows)
-        const places = new Map(rows.map((row) => [row.place, row.id]))
-        return refs.map((_, i) => workIn(facts.get(places.get(i) ?? -1)))
+        const idByPlace = new Map(rows.map((row) => [row.place, row.id]))
+        return refs.map((_, i) => workIn(facts.get(idByPlace.get(i) ?? -1)))
       }),
     around: ({ number, ...ref }, before, after) =>
       inTransaction(async (transaction) => {
@@ -232,9 +245,9 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
           .flatMap((row) => countedFacts(facts.get(row.id)).map(({ n, at: time }) => ({ row, n, time })))
           .filter(({ time }) => time !== undefined)
           .sort((a, b) => a.time! - b.time! || a.row.id - b.row.id || a.n - b.n)
-        const place = timedMessages.findIndex(({ row, n }) => row.id === center.id && n === number)
+        const position = timedMessages.findIndex(({ row, n }) => row.id === center.id && n === number)
         return timedMessages
-          .slice(Math.max(0, place - before), place + after + 1)
+          .slice(Math.max(0, position - before), position + after + 1)
           .map(({ row, n }) => ({ ...refOf(row), number: n }))
       }),
 
@@ -268,8 +281,9 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
     // Documents are never pushed to a hub.
     collections: async () => [],
     documentsIn: async () => ({ documents: 0, sections: 0, estimated_tokens: 0 }),
-    projects: () =>
+    projects: (wanted) =>
       inTransaction(async (transaction) => {
+        if (wanted === "private") return []
         transaction.projects ??= transaction.query<{ key: string }>(sql.PROJECTS)
         return (await transaction.projects).map(({ key }) => ({ path: key, private: false }))
       }),
@@ -281,7 +295,9 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
     conversationsIn: (projects) =>
       inTransaction(async ({ query }) => {
         const values = projects.map((project) => listValues({ in_project: project, limit: 0, offset: 0 }, self))
-        return (await Promise.all(values.map((list) => query<Row>(sql.SPANS, [...list, null])))).flat().map(refOf)
+        return (await Promise.all(values.map((parameters) => query<Row>(sql.SPANS, [...parameters, null]))))
+          .flat()
+          .map(refOf)
       }),
 
     withSubagents: (refs) =>
@@ -293,7 +309,7 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
           ...(await forksOf(sql, tx, row)),
         ]),
       ),
-    // Quarantined conversations count as forgotten, because a shard contains no word of them either.
+    // Quarantined conversations count as forgotten, because the index contains no word of them either.
     forgotten: () =>
       inTransaction(
         async ({ query }) =>
@@ -314,7 +330,8 @@ type Row = ConversationName & {
   id: number
   project: string
   project_id: number
-  visibility: string
+  author: number
+  visibility: ConversationAccess["visibility"]
   kind: Kind
   models: string[]
   message_count: number
@@ -347,17 +364,11 @@ type SourceRow = {
   last_at: number | null
 }
 
-const FACTS = "select conversation, hash, facts from hub.chunk where conversation = any ($1)"
+/** How many bytes of complete conversations are read ahead. */
+const MAX_BYTES_AHEAD = 4_000_000
+const SELECT_FACTS = "select conversation, hash, facts from hub.chunk where conversation = any ($1)"
 
-async function historyId(query: Query): Promise<string> {
-  return (await query<{ history: string }>(`select history from hub.tenant where id = ${TENANT}`))[0]!.history
-}
-
-async function seqOf(query: Query): Promise<number> {
-  return (await query<{ seq: number }>(`select seq from hub.feed where tenant = ${TENANT}`))[0]?.seq ?? 0
-}
-
-/** Finds the rows of those refs that exist. `place` is the index of the ref in `refs`. */
+/** Finds the conversations of the refs, without those that do not exist. `place` is the index of the ref in `refs`. */
 async function findRows(
   sql: Statements,
   { query, rows }: Transaction,
@@ -413,14 +424,13 @@ function headOf({ id, head, wrapped }: Row, { tenant, heads }: Transaction): Sea
   return unsealed
 }
 
-type TitleRow = ConversationName &
-  Pick<Row, "id" | "wrapped"> &
-  ({ title: Buffer; head: null } | { title: null; head: Buffer })
+/** A title, or the head if it has a newer title. */
+export type SealedTitle = { id: number } & ({ title: Buffer; head: null } | { title: null; head: Buffer })
+type TitleRow = ConversationName & Pick<Row, "wrapped"> & SealedTitle
 
-function titleOf(row: TitleRow, transaction: Transaction): string {
-  const key = transaction.tenant.conversationKey(row.wrapped)
-  if (row.title !== null) return unseal(key, row.title, `${SEAL_PURPOSES.title} ${row.id}`).toString("utf8")
-  return unsealJson<SealedHead>(key, row.head, `${SEAL_PURPOSES.head} ${row.id}`).title?.text ?? ""
+export function unsealTitle(key: Buffer, { id, title, head }: SealedTitle): string {
+  if (title !== null) return unseal(key, title, `${SEAL_PURPOSES.title} ${id}`).toString("utf8")
+  return unsealJson<SealedHead>(key, head, `${SEAL_PURPOSES.head} ${id}`).title?.text ?? ""
 }
 
 function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, fork_of, usage }: SealedHead) {
@@ -446,13 +456,14 @@ function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, f
     text_bytes: row.text_bytes,
     path: "",
     archived: false,
+    access: { author: row.author, project: row.project_id, visibility: row.visibility },
   })
 }
 
 /** Reads only the chunks that contain a requested message. */
 async function messagesOf(transaction: Transaction, row: Row, numbers: number[] | undefined): Promise<StoredMessage[]> {
-  const wanted = numbers && new Set(numbers)
-  const isWanted = ({ number }: { number: number }) => wanted?.has(number) ?? true
+  const wantedNumbers = numbers && new Set(numbers)
+  const isWanted = ({ number }: { number: number }) => wantedNumbers?.has(number) ?? true
   const places = placesOf(headOf(row, transaction), isWanted)
   await readChunks(
     transaction,
@@ -471,9 +482,9 @@ function placesOf(
   { messages, chunks }: SealedHead,
   isWanted: (message: { number: number }) => boolean,
 ): { hash: string; line: number }[] {
-  const lines = chunks.map(() => 0)
+  const nextLines = chunks.map(() => 0)
   return messages.flatMap(([number, , , chunk]) => {
-    const line = lines[chunk]!++
+    const line = nextLines[chunk]!++
     return isWanted({ number }) ? [{ hash: chunks[chunk]!, line }] : []
   })
 }
@@ -482,7 +493,7 @@ function chunkName(conversation: number, hash: string): string {
   return `${conversation} ${hash}`
 }
 
-const CHUNKS = `select conversation, hash, data from hub.chunk
+const SELECT_CHUNKS = `select conversation, hash, data from hub.chunk
   where (conversation, hash) in (select * from unnest($1::bigint[], $2::bytea[]))`
 
 async function readChunks({ query, tenant, chunks }: Transaction, wanted: { row: Row; hash: string }[]): Promise<void> {
@@ -495,7 +506,7 @@ async function readChunks({ query, tenant, chunks }: Transaction, wanted: { row:
   if (missing.size === 0) return
   const unread = [...missing.values()]
   const rows = new Map(unread.map(({ row }) => [row.id, row]))
-  const stored = await query<{ conversation: number; hash: Buffer; data: Buffer }>(CHUNKS, [
+  const stored = await query<{ conversation: number; hash: Buffer; data: Buffer }>(SELECT_CHUNKS, [
     unread.map(({ row }) => row.id),
     unread.map(({ hash }) => Buffer.from(hash, "hex")),
   ])
@@ -508,20 +519,24 @@ async function readChunks({ query, tenant, chunks }: Transaction, wanted: { row:
 
 /** The facts of these conversations' messages, in order. */
 async function factsOf(transaction: Transaction, rows: Row[]): Promise<Map<number, MessageFacts[]>> {
-  const stored = await transaction.query<{ conversation: number; hash: Buffer; facts: Buffer }>(FACTS, [
+  const unread = rows.filter(({ id }) => !transaction.facts.has(id))
+  if (unread.length > 0) await readFacts(transaction, unread)
+  return new Map(rows.map(({ id }) => [id, transaction.facts.get(id) ?? []]))
+}
+
+async function readFacts(transaction: Transaction, rows: Row[]): Promise<void> {
+  const stored = await transaction.query<{ conversation: number; hash: Buffer; facts: Buffer }>(SELECT_FACTS, [
     rows.map(({ id }) => id),
   ])
   const chunks = new Map(stored.map((chunk) => [`${chunk.conversation} ${chunk.hash.toString("hex")}`, chunk.facts]))
-  return new Map(
-    rows.map((row) => {
-      const key = transaction.tenant.conversationKey(row.wrapped)
-      const facts = headOf(row, transaction).chunks.flatMap((hash) => {
-        const sealed = chunks.get(`${row.id} ${hash}`)
-        return sealed ? unsealJson<MessageFacts[]>(key, sealed, `${SEAL_PURPOSES.facts} ${row.id}`) : []
-      })
-      return [row.id, facts]
-    }),
-  )
+  for (const row of rows) {
+    const key = transaction.tenant.conversationKey(row.wrapped)
+    const facts = headOf(row, transaction).chunks.flatMap((hash) => {
+      const sealed = chunks.get(`${row.id} ${hash}`)
+      return sealed ? unsealJson<MessageFacts[]>(key, sealed, `${SEAL_PURPOSES.facts} ${row.id}`) : []
+    })
+    transaction.facts.set(row.id, facts)
+  }
 }
 
 type FileEffect = Extract<Effect, { type: "file" }>
@@ -530,7 +545,7 @@ function touchedFiles(facts: MessageFacts[] = []): FileEffect[] {
   return facts.flatMap(({ effects = [] }) => effects.filter((effect) => effect.type === "file"))
 }
 
-/** The facts, except those of a fork's copies and of superseded messages. */
+/** Leaves out superseded messages, and messages that a fork copied from its original. */
 function countedFacts(facts: MessageFacts[] = []): MessageFacts[] {
   return facts.filter(({ copied, superseded }) => !copied && !superseded)
 }
@@ -556,7 +571,7 @@ function workIn(facts: MessageFacts[] | undefined): Work {
   }
 }
 
-/** The given conversations and, step by step, all their relatives. */
+/** The given conversations, their relatives, the relatives of those, and so on. */
 async function withRelatives(
   sql: Statements,
   transaction: Transaction,
@@ -583,7 +598,7 @@ function childrenOf(sql: Statements) {
     query<Row>(sql.CHILDREN, [owner, source, native_id])
 }
 
-/** Forks of the conversation and the one it was forked from, if they have copies of the same messages. */
+/** The conversation's forks, and the conversation from which it was forked, if messages were copied. */
 async function forksOf(sql: Statements, transaction: Transaction, row: Row): Promise<Row[]> {
   const siblings = await transaction.query<Row>(sql.OF_OWNER_AND_SOURCE, [row.owner, row.source])
   const origin = row.copied_count > 0 ? headOf(row, transaction).fork_of : undefined
@@ -597,7 +612,6 @@ function sum(values: number[]): number {
   return values.reduce((all, value) => all + value, 0)
 }
 
-/** The object without undefined properties. */
 function withoutUndefined<T extends object>(object: T): T {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T
 }

@@ -8,7 +8,7 @@ import { forgetIn } from "./push.ts"
 /** The number of conversations per transaction, so that pushes wait only for a moment. */
 const CONVERSATIONS_PER_TRANSACTION = 100
 
-const EXPIRED = `select c.tenant, c.author as member, m.role, m.name, c.source, c.native_id as id, t.slug, t.wrapped_key
+const SELECT_EXPIRED = `select c.tenant, c.author as member, m.role, m.name, c.source, c.native_id as id, t.slug, t.wrapped_key
   from hub.conversation c join hub.project p on p.tenant = c.tenant and p.id = c.project
   join hub.member m on m.tenant = c.tenant and m.id = c.author join hub.tenant t on t.id = c.tenant
   where c.rev > 0 and p.retention_days is not null
@@ -18,8 +18,8 @@ const EXPIRED = `select c.tenant, c.author as member, m.role, m.name, c.source, 
 type ExpiredConversation = Viewer & { source: string; id: string; slug: string; wrapped_key: Buffer }
 
 /**
- * Forgets conversations that are older than their project keeps them, as if their authors had done it, even if the authors have
- * left. Returns the number of forgotten conversations.
+ * Forgets conversations that have exceeded their project's retention period, even if their authors have left. Returns the number
+ * of forgotten conversations.
  */
 export async function forgetExpired(owner: string, keys: Keyring, now = Date.now()): Promise<number> {
   let total = 0
@@ -31,9 +31,9 @@ export async function forgetExpired(owner: string, keys: Keyring, now = Date.now
 }
 
 async function forgetSome(query: Query, keys: Keyring, now: number): Promise<number> {
-  const rows = await query<ExpiredConversation>(EXPIRED, [now, CONVERSATIONS_PER_TRANSACTION])
-  const people = Map.groupBy(rows, ({ tenant, member }) => `${tenant} ${member}`)
-  for (const authorRows of people.values()) {
+  const rows = await query<ExpiredConversation>(SELECT_EXPIRED, [now, CONVERSATIONS_PER_TRANSACTION])
+  const rowsByAuthor = Map.groupBy(rows, ({ tenant, member }) => `${tenant} ${member}`)
+  for (const authorRows of rowsByAuthor.values()) {
     const { slug, wrapped_key, tenant, member, role, name } = authorRows[0]!
     await forgetIn(
       query,

@@ -10,7 +10,7 @@ export async function addRule(query: Query, tenant: number, pattern: string): Pr
   await recordAudit(query, { tenant }, { action: "rule", target: pattern, detail: { level: "write" } })
 }
 
-/** Removes a rule. What it granted stays. Returns false if there was no such rule. */
+/** Removes a rule. Members keep the access that it granted. Returns false if there was no such rule. */
 export async function removeRule(query: Query, tenant: number, pattern: string): Promise<boolean> {
   const removed = await query("delete from hub.project_rule where tenant = $1 and pattern = $2 returning pattern", [
     tenant,

@@ -8,16 +8,24 @@ export const TENANT = "(select nullif(current_setting('hub.tenant', true), '')::
 export const MEMBER = "(select nullif(current_setting('hub.member', true), '')::int)"
 const ROLE = "(select current_setting('hub.role', true))"
 
-/** The rows of `hub.conversation` that a member may read. */
+/** Selects the projects that a member was granted, or that are open to the organisation. */
+export const GRANTED_PROJECTS = `select id from hub.project where tenant = ${TENANT} and visibility = 'org' and ${ROLE} <> 'service'
+    union all select project from hub.project_grant where tenant = ${TENANT} and member = ${MEMBER}`
+
+/** Selects the conversations for which an admin broke the glass. */
+export const OPENED_CONVERSATIONS = `select conversation from hub.break_glass where tenant = ${TENANT} and member = ${MEMBER}
+    and until > now() and ${ROLE} = 'admin'`
+
+/**
+ * The rows of `hub.conversation` that a member may read. An index of words has the same condition: ACCESS_SQL in the laptop's
+ * `index-scope.ts`, with the values of `member-access.ts`.
+ */
 export const MEMBER_SCOPE = `tenant = ${TENANT} and rev > 0 and ${ROLE} <> 'auditor' and (author = ${MEMBER}
   or (quarantined_at is null and visibility = 'org' and ${ROLE} <> 'service')
-  or (quarantined_at is null and visibility <> 'private' and project in (
-    select id from hub.project where tenant = ${TENANT} and visibility = 'org' and ${ROLE} <> 'service'
-    union all select project from hub.project_grant where tenant = ${TENANT} and member = ${MEMBER}))
-  or (${ROLE} = 'admin' and quarantined_at is null and id in (
-    select conversation from hub.break_glass where tenant = ${TENANT} and member = ${MEMBER} and until > now())))`
+  or (quarantined_at is null and visibility <> 'private' and project in (${GRANTED_PROJECTS}))
+  or (quarantined_at is null and id in (${OPENED_CONVERSATIONS})))`
 
-/** Everything that a member wrote, for an export of their data, including what is hidden from everybody else. */
+/** All of a member's own conversations, for an export of their data. Quarantined ones are included. */
 export const AUTHOR_SCOPE = `tenant = ${TENANT} and rev > 0 and author = ${MEMBER}`
 
 /** Rows of `hub.audit`, for auditors and admins only. */
@@ -36,12 +44,7 @@ export const OWNED_SCOPE = `p.tenant = ${TENANT} and ${ROLE} in ('member', 'admi
 /** Rows of `hub.project`: the same as in OWNED_SCOPE, and for an admin all projects of the tenant. */
 export const DECIDED_SCOPE = `((p.tenant = ${TENANT} and ${ROLE} = 'admin') or (${OWNED_SCOPE}))`
 
-/** Rows of `hub.access_request`, for those who decide. */
+/** Rows of `hub.access_request`: the requests that the viewer can decide. */
 export const REQUEST_SCOPE = `r.tenant = ${TENANT} and r.project in (select p.id from hub.project p where ${DECIDED_SCOPE})`
 
 export const TENANT_SCOPE = `tenant = ${TENANT} and rev > 0 and quarantined_at is null`
-
-const SHARD = "(select nullif(current_setting('hub.shard', true), '')::int)"
-
-/** The conversations in one shard of a tenant. */
-export const SHARD_SCOPE = `${TENANT_SCOPE} and project in (select id from hub.project where tenant = ${TENANT} and shard = ${SHARD})`

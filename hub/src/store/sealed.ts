@@ -48,17 +48,25 @@ export function sealedHead(head: WireHead, chunks: { hash: Buffer; facts: Messag
   }
 }
 
-export function sealJson(key: Buffer, value: unknown, about: string): Buffer {
-  return seal(key, packJson(value), about)
+export function sealJson(key: Buffer, value: unknown, purpose: string): Buffer {
+  return seal(key, packJson(value), purpose)
 }
 
 export function packJson(value: unknown): Buffer {
   return zstdCompressSync(JSON.stringify(value))
 }
 
-export function unsealJson<T>(key: Buffer, sealed: Uint8Array, about: string): T {
-  return JSON.parse(zstdDecompressSync(unseal(key, sealed, about)).toString("utf8")) as T
+export function unsealJson<T>(key: Buffer, sealed: Uint8Array, purpose: string): T {
+  return JSON.parse(zstdDecompressSync(unseal(key, sealed, purpose)).toString("utf8")) as T
 }
 
 /** The purposes of sealed bytes. Bytes that were sealed for one purpose cannot be unsealed for another. */
-export const SEAL_PURPOSES = { head: "head", title: "title", facts: "facts", chunk: "chunk" } as const
+export const SEAL_PURPOSES = {
+  head: "head",
+  title: "title",
+  facts: "facts",
+  chunk: "chunk",
+  activity: "activity",
+  edits: "edits",
+  commit: "commit",
+} as const

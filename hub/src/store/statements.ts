@@ -1,11 +1,15 @@
 import { MEMBER, TENANT } from "./scope.ts"
 
+/** The title of a conversation `c`. The head is read only if the title column is out of date. */
+export const TITLE_COLUMNS =
+  "case when c.title_rev = c.rev then c.title end as title, case when c.title_rev = c.rev then null else c.head end as head"
+
 /** The queries for conversations in a scope. */
 export type Statements = ReturnType<typeof statementsIn>
 
 export function statementsIn(SCOPE: string) {
   const VISIBLE = `(select * from hub.conversation where ${SCOPE})`
-  const COLUMNS = `c.id, m.name as owner, c.source, c.native_id, p.key as project, c.project as project_id, c.visibility, c.kind,
+  const COLUMNS = `c.id, m.name as owner, c.source, c.native_id, p.key as project, c.project as project_id, c.author, c.visibility, c.kind,
     c.models, c.message_count, c.copied_count, c.superseded, c.estimated_tokens, c.text_bytes, c.started_at, c.ended_at,
     c.first_at, c.last_at, c.head, k.wrapped`
   const FROM = `${VISIBLE} c
@@ -24,18 +28,16 @@ export function statementsIn(SCOPE: string) {
     join hub.project p on p.tenant = c.tenant and p.id = c.project
     join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
   const NAMED = `select ${COLUMNS} from ${FROM_REFS}`
-  /** Reads the head only if the title column is out of date. */
-  const TITLES = `select c.id, m.name as owner, c.source, c.native_id, k.wrapped, case when c.title_rev = c.rev then c.title end as title,
-    case when c.title_rev = c.rev then null else c.head end as head from ${FROM_REFS}`
+  const TITLES = `select c.id, m.name as owner, c.source, c.native_id, k.wrapped, ${TITLE_COLUMNS} from ${FROM_REFS}`
   const RESOLVED = `select ${COLUMNS} from ${FROM} where c.rev > 0 and starts_with(c.native_id, $1)
     and ($2::text is null or c.source = $2) and ($3::text is null or m.name = $3) order by c.id limit 200`
   /**
    * The last change of each conversation, with the conversation's name if it still exists. The parameters are the number after
-   * which to start ($1) and the limit ($2).
+   * which to start ($1) and the limit ($2). With `not exists` instead of the maximum, PostgreSQL would read all changes each time.
    */
   const CHANGES = `select ch.conversation, ch.seq, ch.deleted, c.owner, c.source, c.native_id from (
-      select * from hub.change ch where ch.tenant = ${TENANT} and ch.seq > $1 and not exists (select from hub.change later
-        where later.tenant = ch.tenant and later.conversation = ch.conversation and later.seq > ch.seq)
+      select * from hub.change ch where ch.tenant = ${TENANT} and ch.seq > $1 and ch.seq = (select max(later.seq) from hub.change later
+        where later.tenant = ch.tenant and later.conversation = ch.conversation)
       order by ch.seq limit $2) ch
     left join lateral (select m.name as owner, c.source, c.native_id from ${VISIBLE} c
       join hub.member m on m.tenant = c.tenant and m.id = c.author
@@ -62,7 +64,7 @@ export function statementsIn(SCOPE: string) {
     and exists (select from unnest(c.models) as model where position($1 in lower(model)) > 0) order by c.id`
   const COMMITTING = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.commit_count > 0
     and ${IS_OPEN} order by c.id`
-  /** Conversations in progress at a time, and enough of those before and after it for the requested number of messages. */
+  /** Conversations in progress at a time ($2), and enough of those before and after it for the requested number of messages. */
   const AROUND = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.project = $1 and c.last_at is not null and (
     (c.first_at <= $2 and c.last_at >= $2) or c.id = $5
     or c.id in (select id from ${VISIBLE} visible where rev > 0 and project = $1 and last_at < $2 order by last_at desc limit $3 + 100)

@@ -7,10 +7,11 @@ import { tempDir } from "../../../test/support/temp.ts"
 import { createHubApp } from "../../src/http/app.ts"
 import { serveApp } from "../../src/http/serve.ts"
 import { openLogin } from "../../src/login/open.ts"
+import { createAnswers } from "../../src/search/answer.ts"
+import { createFollower } from "../../src/search/follow.ts"
+import { openFts5 } from "../../src/search/fts5.ts"
+import type { Search } from "../../src/search/pool.ts"
 import type { OidcSettings } from "../../src/settings.ts"
-import { createAnswers } from "../../src/shards/answer.ts"
-import { createFollower } from "../../src/shards/follow.ts"
-import type { Shards } from "../../src/shards/pool.ts"
 import type { Database } from "../../src/store/connection.ts"
 import { HubProblem } from "../../src/store/problem.ts"
 import { hubEnv, request, tokenFor } from "./server.ts"
@@ -21,17 +22,17 @@ import { newMember, newProject, newTeam, newTenant } from "./team.ts"
 export const HUB_URL = "https://hub.example.com"
 const MAIN = join(import.meta.dirname, "../../src/main.ts")
 
-/** Answers in this process, once the shard is up to date. */
-function shardsHere(db: Database): Shards {
+/** Answers in this process, once the index is up to date. */
+function searchHere(db: Database): Search {
   const data = tempDir()
   const follower = createFollower(db, data)
-  const answers = createAnswers({ db, data, folder: tempDir(), version: "0" })
+  const answers = createAnswers({ db, words: openFts5(data), folder: tempDir(), version: "0" })
   onTestFinished(() => {
     answers.close()
     follower.close()
   })
   let last: Promise<unknown> = Promise.resolve()
-  const ask: Shards["ask"] = async (question) => {
+  const ask: Search["ask"] = async (question) => {
     while (!(await follower.step()));
     const answer = await answers.answer(question)
     if ("output" in answer) return answer.output
@@ -43,7 +44,7 @@ function shardsHere(db: Database): Shards {
       last = answered.catch(() => {})
       return answered
     },
-    state: () => ({ waiting: 0, drops: 0, lags: [] }),
+    state: () => ({ waiting: 0, drops: { expected: 0, unexpected: 0 }, lags: [], isBuilt: true }),
     close: async () => {},
   }
 }
@@ -64,7 +65,7 @@ export async function hubWithPeople(more: Record<string, string> = {}, oidc?: Om
   const log = (event: object) => void lines.push(JSON.stringify(event))
   const { db, masterKey } = team
   const login = oidc && openLogin({ settings: { ...oidc, url: HUB_URL }, db, masterKey, log })
-  const app = createHubApp({ db, shards: shardsHere(db), version: "0", log, ...(login && { login }) })
+  const app = createHubApp({ db, search: searchHere(db), version: "0", log, ...(login && { login }) })
   const serving = await serveApp(app, { host: "127.0.0.1", port: 0 })
   onTestFinished(async () => void (await serving.close()))
   const hub = { url: `http://127.0.0.1:${serving.port}`, log: lines }

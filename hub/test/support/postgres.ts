@@ -28,20 +28,30 @@ if (!hasPostgres)
 
 /** A new database with the hub's tables. */
 export async function newDatabase({ migrated = true } = {}): Promise<TestDatabase> {
-  started ??= process.env.DEX_TEST_DATABASE_URL === undefined ? startPostgres() : namedServer()
-  const { url, files } = await started
+  const { url, files } = await testServer()
   const name = `hub_${randomBytes(6).toString("hex")}`
   // A server of our own has a database with the tables, to copy: making the tables takes three times as long.
   if (migrated && files !== undefined) template ??= newTemplate(url)
   const copied = migrated && files !== undefined ? ` template ${await template}` : ""
   await run(url("postgres", "postgres"), `create database ${name}${copied}`)
   onTestFinished(async () => void (await run(url("postgres", "postgres"), `drop database ${name} with (force)`)))
-  const owner = url("postgres", name)
-  if (migrated && copied === "") await migrate({ owner })
-  const [app, index, keys] = ["dex_hub_app", "dex_hub_index", "dex_hub_keys"].map((role) => url(role, name)) as [
-    ...[string, string, string],
-  ]
-  return { owner, app, index, keys, masterKey: randomBytes(32), ...(files !== undefined && { files }) }
+  if (migrated && copied === "") await migrate({ owner: url("postgres", name) })
+  return { ...addressesOf(url, name), masterKey: randomBytes(32), ...(files !== undefined && { files }) }
+}
+
+export function testServer(): Promise<StartedPostgres> {
+  started ??= process.env.DEX_TEST_DATABASE_URL === undefined ? startPostgres() : namedServer()
+  return started
+}
+
+/** The addresses of a database for the owner of its tables and for the hub's roles. */
+export function addressesOf(url: StartedPostgres["url"], name: string) {
+  return {
+    owner: url("postgres", name),
+    app: url("dex_hub_app", name),
+    index: url("dex_hub_index", name),
+    keys: url("dex_hub_keys", name),
+  }
 }
 
 async function newTemplate(url: StartedPostgres["url"]): Promise<string> {
@@ -57,7 +67,7 @@ export function openTest(database: TestDatabase): Database {
   return db
 }
 
-async function namedServer() {
+async function namedServer(): Promise<StartedPostgres> {
   const named = new URL(process.env.DEX_TEST_DATABASE_URL!)
   const url = (role: string, database: string) => {
     const address = new URL(named)

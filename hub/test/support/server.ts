@@ -4,6 +4,7 @@ import { existsSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
+import { text } from "node:stream/consumers"
 import { expect, onTestFinished } from "vitest"
 import { tempDir } from "../../../test/support/temp.ts"
 import type { Viewer } from "../../src/store/connection.ts"
@@ -95,8 +96,18 @@ export async function request(
   return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers }
 }
 
-/** Waits until a hub that was just started has built its shards. */
+/** Waits until a hub that was just started has built its index. */
 export async function canSearch(url: string, token: string): Promise<void> {
   const status = async () => (await request(url, token, "POST", "/v1/tools/search", { query: "anything" })).status
   await expect.poll(status).toBe(200)
+}
+
+/** Runs `dex-hub` with a hub's settings. Throws if it ends with another code. */
+export async function asOperator(env: Record<string, string>, args: string[], code = 0): Promise<string> {
+  const child = spawn(process.execPath, [MAIN, ...args], { env })
+  const ended = once(child, "exit")
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
+  const [was] = await ended
+  if (was !== code) throw new Error(`${args.join(" ")} ended with ${was}: ${stdout}${stderr}`)
+  return stdout + stderr
 }

@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from "node:child_process"
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync } from "node:fs"
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs"
 import type { Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -26,8 +26,25 @@ export function ordinaryUser(): { uid: number; gid: number } | undefined {
 const FAST = ["fsync=off", "full_page_writes=off", "jit=off"]
 const WITH_ITS_PARENT = '"$@" & read _; kill -INT $!; wait $!; rm -rf "$0"'
 
-/** Starts a server that is as fast as possible, for data that nobody needs tomorrow, or one with these settings. */
-export async function startPostgres(settings = FAST): Promise<StartedPostgres> {
+/** The settings with which a server restores a copy of another one's files: everything that was copied, and no more. */
+const RESTORE = ["restore_command=false", "recovery_target_timeline=current", "hot_standby=off"]
+
+/** Copies the files of a server that runs, as a backup does. Returns a function that starts a server with them. */
+export function backUpPostgres(url: StartedPostgres["url"]): () => Promise<StartedPostgres> {
+  const user = ordinaryUser()
+  const folder = mkdtempSync(join(tmpdir(), "dex-pg-backup-"))
+  if (user) chownSync(folder, user.uid, user.gid)
+  const args = ["-d", url("postgres", "postgres"), "-D", folder, "-X", "fetch", "--checkpoint=fast", "--no-sync"]
+  execFileSync(join(postgresPrograms()!, "pg_basebackup"), args, { ...user, cwd: folder })
+  writeFileSync(join(folder, "recovery.signal"), "")
+  return () => startPostgres([...FAST, ...RESTORE], folder)
+}
+
+/**
+ * Starts a server that is as fast as possible, for data that nobody needs tomorrow, or one with these settings. `backup` has the
+ * files to begin with.
+ */
+export async function startPostgres(settings = FAST, backup?: string): Promise<StartedPostgres> {
   const bin = postgresPrograms()!
   const user = ordinaryUser()
   const folder = mkdtempSync(join(tmpdir(), "dex-pg-"))
@@ -35,10 +52,12 @@ export async function startPostgres(settings = FAST): Promise<StartedPostgres> {
   chmodSync(folder, 0o755)
   const files = join(folder, "data")
   const as = { ...user, cwd: folder, env: { PATH: process.env.PATH, LANG: "C.UTF-8" } }
-  execFileSync(join(bin, "initdb"), ["-D", files, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"], {
-    ...as,
-    stdio: "ignore",
-  })
+  if (backup !== undefined) execFileSync("cp", ["-a", backup, files], as)
+  else
+    execFileSync(join(bin, "initdb"), ["-D", files, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"], {
+      ...as,
+      stdio: "ignore",
+    })
   const args = [
     "-D",
     files,

@@ -37,7 +37,7 @@ export async function newMember(
   return { tenant, member: await addMember(team.asOwner, { tenant, name, role }), role, name }
 }
 
-/** A project with these grants. Those who may push also consent to. */
+/** Adds a project with these grants. Members who may push to it also consent to share it. */
 export async function newProject(
   team: Team,
   tenant: number,
@@ -61,10 +61,4 @@ export async function newProject(
         )
     }
   return id
-}
-
-/** Puts these projects into this shard. */
-export async function inShard(team: Team, tenant: number, shard: number, keys: string[]): Promise<void> {
-  await team.asOwner("insert into hub.shard (tenant, id) values ($1, $2) on conflict do nothing", [tenant, shard])
-  await team.asOwner("update hub.project set shard = $2 where tenant = $1 and key = any ($3)", [tenant, shard, keys])
 }

@@ -11,8 +11,8 @@ export type LocalModel = {
 }
 
 /**
- * The maximum number of tokens that are read from a text, as in the model's training. Reading more would take longer and hardly
- * change the vector.
+ * The maximum number of tokens that are read from a text. The model was trained with texts of this length. Reading more would
+ * take longer and hardly change the vector.
  */
 const MOST_TOKENS = 128
 /** The number of texts in a batch. Texts are sorted by length first, so the texts of a batch have about the same length. */

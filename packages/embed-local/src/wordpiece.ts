@@ -4,10 +4,10 @@
  */
 export type Tokenizer = (text: string, most: number) => number[]
 
-/** The longest word that a BERT model knows, in characters. */
+/** The maximum length of a word in characters. A longer word becomes the unknown token, as in BERT's own tokenizer. */
 const LONGEST_WORD = 100
 
-/** `vocabulary` has one token per line. The number of a token is the index of its line. */
+/** Creates a tokenizer. `vocabulary` has one token per line, and a token's number is the index of its line. */
 export function createTokenizer(vocabulary: string): Tokenizer {
   const numbers = new Map(
     vocabulary
@@ -55,13 +55,13 @@ function piecesOf(word: string, numbers: Map<string, number>): number[] | undefi
 const IGNORED = /[\0\ufffd]|(?![\t\n\r])\p{C}/gu
 const MARKS = /\p{Mn}/gu
 /**
- * Characters that are tokens of their own: Chinese characters, and BERT's punctuation, which includes $, +, <, =, >, ^, `, | and
- * ~.
+ * Matches the characters that are always separate tokens: Chinese characters and punctuation. As in BERT, punctuation includes
+ * the symbols $, +, <, =, >, ^, `, | and ~.
  */
 const ALONE =
   /[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}]|[!-/:-@[-`{-~]|\p{P}/gu
 
-/** Yields the words in lower case, without accents. */
+/** Yields the words in lower case, without accents. A punctuation mark or a Chinese character counts as a word. */
 function* wordsOf(text: string): Generator<string> {
   const clean = text.replace(IGNORED, "").toLowerCase().normalize("NFD").replace(MARKS, "").replace(ALONE, " $& ")
   for (const [word] of clean.matchAll(/\S+/g)) yield word

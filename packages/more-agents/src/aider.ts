@@ -19,7 +19,7 @@ export const aiderConnector: Connector = {
   version: 1,
   roots: aiderRoots,
   discover,
-  // The folder is a home or a project, so it is watched only if the file exists.
+  // The file is in a home folder or a project, so its folder is watched only if the file exists.
   watched: (root) =>
     existsSync(root) ? [{ folder: dirname(root), depth: 0, files: fileNamePattern(basename(root)) }] : [],
   read,
@@ -44,11 +44,11 @@ function fileNamePattern(name: string): RegExp {
 const HEADER = /^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$/
 
 /**
- * Reads one record per run. Its id consists of the run's start time and the name of its folder, so it stays the same if the
- * project is moved. The header has local time, which is interpreted in this machine's time zone.
+ * Reads one record per run. Its id consists of the run's start time and a hash of the folder's name, so it stays the same if the
+ * project is moved. The header has the local time, which is interpreted in this machine's time zone.
  */
 function read(unit: Unit, after?: Cursor): Reading {
-  const folder = createHash("sha256")
+  const folderHash = createHash("sha256")
     .update(basename(dirname(unit.path)))
     .digest("hex")
     .slice(0, 8)
@@ -60,7 +60,7 @@ function read(unit: Unit, after?: Cursor): Reading {
   }
   const nameCounts = new Map<string, number>()
   const rows = runs.map(({ started_at, lines }): RawRecord => {
-    const name = `${Number.isNaN(started_at) ? 0 : started_at}-${folder}`
+    const name = `${Number.isNaN(started_at) ? 0 : started_at}-${folderHash}`
     const count = (nameCounts.get(name) ?? 0) + 1
     nameCounts.set(name, count)
     return {
@@ -79,13 +79,13 @@ type RunBlock = { by: "person" | "aider" | "model"; lines: string[] }
 
 const PROMPT = /^####(?: |$)/
 const REPORT = /^>(?: |$)/
-/** Lines that only Aider writes. Any open code block of an answer ends before them. */
+/** Matches lines that only Aider writes. An answer's code block that is still open ends before such a line. */
 const CERTAIN_REPORT = /^> (?:Tokens: |Applied edit to |Commit [0-9a-f]{7,40} |Aider v|Main model: |Model: )/
 const FENCE = /^\s*(?:`{3,}|~{3,})/
 
 /**
  * Splits a run into blocks by the beginnings of its lines. A heading in an answer can begin like a prompt, but Aider ends a
- * prompt with two spaces. So if any line of a run begins and ends like a prompt, only such prompts count. Lines inside a code
+ * prompt with two spaces. So if any prompt in a run ends with two spaces, only such prompts count. Lines inside a code
  * block of an answer belong to the answer, unless they are certainly a prompt or a report.
  */
 export function splitRun(text: string): RunBlock[] {
@@ -109,7 +109,7 @@ export function splitRun(text: string): RunBlock[] {
   }))
 }
 
-/** True if the prompt that begins at this line ends with two spaces, which only its last line has. */
+/** Whether the prompt that begins at this line ends with two spaces, which only its last line has. */
 function promptIsMarked(lines: readonly string[], firstLine: number): boolean {
   let last = firstLine
   while (PROMPT.test(lines[last + 1] ?? "") && !lines[last]!.endsWith("  ")) last++
@@ -171,7 +171,7 @@ function messagesOf(text: string, id: string, folder: string | undefined): { mes
   }
 }
 
-/** Parses Aider's report on the preceding answer. */
+/** Builds the message for Aider's report on the preceding answer, with the edits and commits that the report names. */
 function reportOf(text: string, key: string, answer: Message | undefined, folder: string | undefined): Message {
   const resolvePath = (path: string) =>
     folder === undefined || /^([/\\]|[a-z]:)/i.test(path) ? path : `${folder}/${path}`
@@ -209,7 +209,7 @@ function reportOf(text: string, key: string, answer: Message | undefined, folder
   return { key, role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
-/** Returns the hunks of those blocks in an answer that Aider applied. */
+/** Returns the hunks of an answer's blocks, if Aider applied them. */
 function hunksIn(answer: string, appliedPaths: Set<string>): Hunk[] {
   const lines = answer.split("\n")
   let path: string | undefined

@@ -26,7 +26,7 @@ export const ampConnector: Connector = {
   identify: (entry) => (entry.type === "dex-thread" ? entry.type : undefined),
 }
 
-/** Keeps only the fields listed here. The file of a thread also has traces of every request. */
+/** Yields a record about the thread and one per message. Other fields, such as the traces of every request, are not stored. */
 function* recordsOf(file: RawRecord): Generator<RawRecord> {
   const { v, id, created, title, agentMode, messages } = file
   const { trees, platform } = record(record(file.env)?.initial) ?? {}
@@ -70,11 +70,11 @@ function parseAmp(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const id = string(thread.id) ?? unit.key
   const calls = callsIn(entries)
   const unknown = createCounts()
-  const keyOf = uniqueKeys()
+  const uniqueKey = uniqueKeys()
   const messages = entries.flatMap((entry, place) =>
     messagesOf(entry, calls, `${id}:${number(entry.messageId) ?? place}`, (type) => unknown.add(type)),
   )
-  const keyedMessages = messages.map((message) => ({ ...message, key: keyOf(message.key) }))
+  const keyedMessages = messages.map((message) => ({ ...message, key: uniqueKey(message.key) }))
   const trees = records(thread.trees)
   const repository = record(trees[0]?.repository)
   const fields = {
@@ -171,7 +171,7 @@ function resultText(result: unknown): string {
   )
 }
 
-/** OpenAI's models have no cache writes. The tokens that Amp reports as written to the cache are normal input there. */
+/** Parses token counts. OpenAI's models have no cache writes, so the tokens that Amp reports as cache writes count as input. */
 function ampUsage(usage: RawRecord | undefined): Usage | undefined {
   const countOf = (field: string) => number(usage?.[field]) ?? 0
   const [input, output, written, cache_read] = [

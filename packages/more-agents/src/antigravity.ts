@@ -29,8 +29,8 @@ import { number, parseObject, type RawRecord, record, records, string, time } fr
 import { antigravityRoots } from "./records.ts"
 
 /**
- * Reads Antigravity's transcripts, which it writes in addition to its protobuf databases and encrypted files. `transcript_full`
- * has complete texts; `transcript` has shortened ones.
+ * Reads the transcripts that Antigravity writes in addition to its protobuf databases and encrypted files. `transcript_full` is
+ * preferred, because the texts in `transcript` are shortened.
  */
 export const antigravityConnector: Connector = {
   source: "antigravity",
@@ -89,7 +89,7 @@ function identify(step: RawRecord): string | undefined {
   return stepNumber === undefined ? undefined : `${stepNumber} ${step.type} ${step.created_at}`
 }
 
-/** Maps the types of steps that contain a tool's result to the name of that tool, which is used if no call names one. */
+/** Maps the types of result steps to the name of a tool, which is used if the result has no call. */
 const RESULT_TOOLS: Record<string, string> = {
   RUN_COMMAND: "run_command",
   COMMAND_STATUS: "command_status",
@@ -110,7 +110,7 @@ type OpenCalls = { calls: (AntigravityCall & { id: string })[]; callCount: numbe
 
 function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const id = unit.key
-  const keyOf = uniqueKeys()
+  const uniqueKey = uniqueKeys()
   const unknown = createCounts()
   const openCalls: OpenCalls = { calls: [], callCount: 0 }
   const messages: Message[] = []
@@ -128,7 +128,7 @@ function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       const at = time(step.created_at)
       const stepNumber = number(step.step_index) ?? messages.length
       messages.push({
-        key: keyOf(`${id}:${stepNumber}:${content.role}`),
+        key: uniqueKey(`${id}:${stepNumber}:${content.role}`),
         at,
         model: model !== undefined && content.role === "assistant" ? model : undefined,
         ...content,
@@ -177,7 +177,7 @@ function unwrapRequest(text: string): string {
     : text
 }
 
-/** Returns the new model if the person changed it in this step. */
+/** Returns the model that the person selected in this step, if any. */
 function modelIn({ type, content }: RawRecord): string | undefined {
   if (type !== "USER_INPUT") return undefined
   return /`Model Selection` from [^\n]{1,100}? to ([^\n]{1,100}?)\.?$/m.exec(string(content) ?? "")?.[1]
@@ -232,7 +232,7 @@ function textParts(content: unknown, origin: Origin): Part[] {
 
 type AntigravityCall = { tool: string; args: RawRecord }
 
-/** Parses a call. Each argument is JSON text, except in some versions, which write plain values. */
+/** Parses a call. Each argument is JSON text, or in some versions a plain value. */
 function antigravityCall(call: RawRecord): AntigravityCall {
   const args = Object.entries(record(call.args) ?? {}).map(([name, value]) => [name, plainValue(value)] as const)
   return { tool: string(call.name) ?? "unknown", args: Object.fromEntries(args) }

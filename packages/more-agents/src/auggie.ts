@@ -7,14 +7,14 @@ import { type RawRecord, record, records, string, time } from "../../../src/core
 import { auggieRoots } from "./records.ts"
 
 const SESSION = /\.json$/
-const MAX_FOLDERS = 4
+const FOLDER_DEPTH = 4
 
 export const auggieConnector: Connector = {
   source: "auggie",
   version: 1,
   roots: auggieRoots,
-  discover: (root) => withProblems((report) => unitsBelow(root, SESSION, MAX_FOLDERS, report)),
-  watched: (root) => [{ folder: root, depth: MAX_FOLDERS, files: SESSION }],
+  discover: (root) => withProblems((report) => unitsBelow(root, SESSION, FOLDER_DEPTH, report)),
+  watched: (root) => [{ folder: root, depth: FOLDER_DEPTH, files: SESSION }],
   read: (unit, after) => readJsonFile(unit.path, after, recordsOfFile),
   parse: parseAuggie,
 }
@@ -32,13 +32,13 @@ function parseAuggie(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const session = entries.find(({ type }) => type === "dex-session") ?? {}
   const id = string(session.sessionId) ?? unit.key.replace(/^.*\/|\.json$/g, "")
   const unknown = createCounts()
-  const keys = uniqueKeys()
+  const uniqueKey = uniqueKeys()
   const messages: Message[] = []
   for (const [index, entry] of entries.entries()) {
     const exchange = record(entry.exchange)
     if (exchange) {
       const exchangeMessages = messagesOf(entry, exchange, `${id}:${index}`, (type) => unknown.add(type))
-      messages.push(...exchangeMessages.map((message) => ({ ...message, key: keys(message.key) })))
+      messages.push(...exchangeMessages.map((message) => ({ ...message, key: uniqueKey(message.key) })))
     } else if (entry.type !== "dex-session") unknown.add(string(entry.type) ?? "(no type)")
   }
   const title = string(session.customTitle)

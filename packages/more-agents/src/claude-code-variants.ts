@@ -4,8 +4,8 @@ import { entriesOf, unitAt } from "../../../src/agents/kit/files.ts"
 import { type RawRecord, record, string } from "../../../src/core/record.ts"
 
 /**
- * Adapts Claude Code's connector to iFlow. Its records name their parent as Claude Code's do, but siblings are successive
- * states of one answer, never branches.
+ * Adapts Claude Code's connector to iFlow. A record names its parent as in Claude Code's files, but records with the same parent
+ * are successive states of one answer, never branches.
  */
 export function iflowDifferences(parent: Connector): Partial<Connector> {
   return {
@@ -21,8 +21,8 @@ export function iflowDifferences(parent: Connector): Partial<Connector> {
 }
 
 /**
- * Chains each record to the previous one. Each state of an answer repeats the calls of the earlier states, so they are removed.
- * Only the last state keeps the usage.
+ * Makes each record follow the previous one. Each state of an answer repeats the calls of the earlier states, so repeated calls
+ * are removed. Only the last state keeps the usage.
  */
 function* chainRecords(raw: Iterable<RawRecord>): Generator<RawRecord> {
   const entries = [...raw]
@@ -64,7 +64,7 @@ function withNewCalls(entry: RawRecord, seenCalls: Set<string>): RawRecord {
 const SESSION_META = "session_meta"
 
 /**
- * Adapts Claude Code's connector to Qoder. Its editor stores sessions outside project folders, and the first record of such a
+ * Adapts Claude Code's connector to Qoder. Qoder's editor stores sessions outside project folders, and the first record of such a
  * session names its folder.
  */
 export function qoderDifferences(parent: Connector): Partial<Connector> {

@@ -79,7 +79,7 @@ function stripTurn({ editorState: _, promptLogs: __, ...turn }: RawRecord): RawR
   return { ...turn, message: { ...message, content } }
 }
 
-/** The tools of the command line and of the editors' extensions. */
+/** The names of tools in the command line and in the editors' extensions. */
 const TOOLS: ToolNames = {
   command: ["Bash", "run_terminal_command"],
   read: ["Read", "read_file"],
@@ -95,7 +95,7 @@ const OWN_TOOLS = new Set([
   ...["read_currently_open_file", "read_file_range", "request_rule", "view_diff", "view_repo_map", "view_subdirectory"],
 ])
 
-/** The titles that Continue gives to sessions that nobody named. */
+/** Matches the titles that Continue gives to sessions that nobody named. */
 const UNNAMED = /^(Untitled Session|New Session)$/
 
 /** Parses a session. The result of a call is in the same turn as the call. */
@@ -137,7 +137,7 @@ function messagesOf(turn: RawRecord, key: string, unknown: ReturnType<typeof cre
       return messageWith(key, "assistant", contentParts(message.content, "thinking"))
     case "system":
       return messageWith(key, "system", contentParts(message.content, "injected"))
-    case "tool": // the turn of the call has the same result
+    case "tool": // the call's turn contains the same result
       return []
     default:
       unknown.add(`turn/${string(message.role) ?? "(no role)"}`)
@@ -150,7 +150,7 @@ function messageWith(key: string, role: Message["role"], parts: Part[]): Message
 }
 
 /**
- * Parses a prompt. A file that was added to it counts only as mentioned: its text was added for the model, not written by the
+ * Parses a prompt. An attached file counts only as mentioned, because its text was added for the model and not written by the
  * person.
  */
 function promptOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
@@ -224,7 +224,7 @@ function resultsOf(turn: RawRecord, key: string): Message[] {
   })
 }
 
-/** Returns a path. Editors write paths as file URIs, the command line writes them directly. */
+/** Converts a file URI to a path. Editors write paths as file URIs; the command line writes plain paths, which are unchanged. */
 function localPath(value: unknown): string | undefined {
   const text = string(value)
   if (!text?.startsWith("file:")) return text

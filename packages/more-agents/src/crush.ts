@@ -86,9 +86,9 @@ function projectsOf(root: string, report: Report): Project[] {
   const path = join(root, "projects.json")
   const text = textAt(path, MAX_LIST_BYTES, report)
   if (text === undefined) return []
-  const list = parseObject(text)
-  if (!list) report({ unreadable: "not a complete JSON object", path })
-  return records(list?.projects).flatMap((project) => {
+  const contents = parseObject(text)
+  if (!contents) report({ unreadable: "not a complete JSON object", path })
+  return records(contents?.projects).flatMap((project) => {
     const [folder, data = ".crush"] = [string(project.path), string(project.data_dir)]
     if (folder === undefined) return []
     return [{ path: folder, database: join(isAbsolute(data) ? data : join(folder, data), "crush.db") }]

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { actionByName, resultOfCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, UnitName } from "../../../src/agents/kit/connector.ts"
 import {
@@ -17,6 +19,16 @@ import {
   uniqueKeys,
   usageFrom,
 } from "../../../src/agents/kit/messages.ts"
+import {
+  HOOK_TIMEOUT_S,
+  type HookEvent,
+  NO_SUBAGENT,
+  openSkill,
+  proactiveHooks,
+  serverStart,
+  syncHook,
+  type Wiring,
+} from "../../../src/agents/kit/wiring.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Effect, Message, Origin, Part } from "../../../src/core/conversation.ts"
 import { withoutUndefined } from "../../../src/core/defined.ts"
@@ -36,23 +48,23 @@ import { droidRoots } from "./records.ts"
 /** Reads Factory's Droid: one file of JSON lines per session, and a settings file next to it that has the token counts. */
 export const droidConnector: Connector = {
   source: "droid",
-  version: 1,
+  version: 2,
   roots: droidRoots,
   discover: (root) =>
     withProblems(function* (report) {
-      for (const unit of unitsBelow(root, /\.jsonl$/, MAX_FOLDERS, report))
+      for (const unit of unitsBelow(root, /\.jsonl$/, FOLDER_DEPTH, report))
         yield unitWithFacts(unit, settingsOf(unit.path, report))
     }),
-  watched: (root) => [{ folder: root, depth: MAX_FOLDERS, files: /\.(jsonl|settings\.json)$/ }],
+  watched: (root) => [{ folder: root, depth: FOLDER_DEPTH, files: /\.(jsonl|settings\.json)$/ }],
   read: readLines(stripDroid),
   parse: parseDroid,
   identify,
 }
 
-const MAX_FOLDERS = 3
+const FOLDER_DEPTH = 3
 const MAX_SETTINGS_BYTES = 16 << 20
 
-/** Keeps only the model and the token counts of the settings. */
+/** Reads the model and the token counts from the settings file next to a session. */
 function settingsOf(path: string, report: Report): RawRecord | undefined {
   const text = textAt(path.replace(/\.jsonl$/, ".settings.json"), MAX_SETTINGS_BYTES, report)
   const settings = text === undefined ? undefined : parseObject(text)
@@ -101,7 +113,7 @@ function parseDroid(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const parent = string(startEntry.callingSessionId)
   const model = string(settings.model) ?? string(startEntry.model)
   const unknown = createCounts()
-  const keys = uniqueKeys()
+  const uniqueKey = uniqueKeys()
   const calls = new Map<string, DroidCall>()
   const abandonedIds = abandonedIn(entries)
   const messages: Message[] = []
@@ -113,7 +125,7 @@ function parseDroid(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     })
     if (content === "unknown") unknown.add(string(entry.type) ?? "(no type)")
     else if (content && content.parts.length > 0)
-      messages.push(messageOf(entry, content, keys(keyOf(entry, id)), model, abandonedIds))
+      messages.push(messageOf(entry, content, uniqueKey(keyOf(entry, id)), model, abandonedIds))
     if (entry.type === "completion") addUsage(messages, record(entry.usage))
   }
   if (!messages.some(({ usage }) => usage)) addUsage(messages, record(settings.tokenUsage))
@@ -131,7 +143,7 @@ function parseDroid(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, unknown)
 }
 
-/** Returns the session's id. A stream has it on every line, a stored session only on its first line. */
+/** Returns the session's id. A stream has the id on every line; a stored session has it only on its first line. */
 function idOf(entries: RawRecord[], startEntry: RawRecord, unit: UnitName): string {
   const streamedId = entries
     .map((one) => string(one.session_id) ?? string(one.sessionId))
@@ -143,7 +155,7 @@ function idOf(entries: RawRecord[], startEntry: RawRecord, unit: UnitName): stri
   )
 }
 
-/** Builds a record's key. A call and its result have the same id, so the key also contains the type. */
+/** Builds a record's key. A call and its result have the same id, so their keys also contain the type. */
 function keyOf(entry: RawRecord, session: string): string {
   const id = string(entry.id) ?? string(entry.toolCallId)
   if (id === undefined) return `${session}:${String(entry.timestamp ?? "")}:${String(entry.type)}`
@@ -170,21 +182,23 @@ function messageOf(
 }
 
 /**
- * Finds abandoned branches. Each message names its predecessor; the last one is the current position of the session. Branches off
- * the path to it are abandoned.
+ * Finds the ids of messages on abandoned branches. Each message names its predecessor, and the last message is the session's
+ * current position. Messages that branch off from the path to it are abandoned.
  */
 function abandonedIn(entries: RawRecord[]): Set<string> {
   const messages = entries.filter(({ type, id }) => type === "message" && string(id))
   const parents = new Map(messages.map(({ id, parentId }) => [string(id)!, string(parentId)]))
-  const path = new Set<string>()
-  for (let id = string(messages.at(-1)?.id); id !== undefined && !path.has(id); id = parents.get(id)) path.add(id)
+  const activeIds = new Set<string>()
+  for (let id = string(messages.at(-1)?.id); id !== undefined && !activeIds.has(id); id = parents.get(id))
+    activeIds.add(id)
   const abandonedIds = new Set<string>()
   for (const [id, parent] of parents)
-    if (!path.has(id) && parent !== undefined && (path.has(parent) || abandonedIds.has(parent))) abandonedIds.add(id)
+    if (!activeIds.has(id) && parent !== undefined && (activeIds.has(parent) || abandonedIds.has(parent)))
+      abandonedIds.add(id)
   return abandonedIds
 }
 
-/** Adds usage to the last answer. A stream counts per answer; a stored session has only a total. */
+/** Adds usage to the last answer. A stream has the usage of each answer; a stored session has only a total. */
 function addUsage(messages: Message[], counts: RawRecord | undefined): void {
   const lastAnswer = messages.findLast(({ role }) => role === "assistant")
   const usage = droidUsage(counts)
@@ -212,13 +226,13 @@ const TOOLS: ToolNames = {
 }
 
 /** Types of records without content. */
-const IGNORED_TYPES = ["session_start", "session_end", "system", "todo_state", "dex-settings"]
+const IGNORED_TYPES = ["session_start", "session_end", "system", "todo_state", "agent_turn_outcome", "dex-settings"]
 
 type DroidCall = { tool: string | undefined; args: RawRecord }
 type DroidContent = { role: Message["role"]; parts: Part[]; effects: Effect[] }
 type Context = { promptOrigin: Origin; calls: Map<string, DroidCall>; lastMessage: Message | undefined }
 
-/** Returns undefined if the record has no content. */
+/** Returns undefined for a record without content. */
 function contentOfRecord(entry: RawRecord, context: Context): DroidContent | "unknown" | undefined {
   const type = string(entry.type) ?? ""
   switch (type) {
@@ -319,7 +333,7 @@ function isCommand({ tool }: DroidCall): boolean {
   return tool !== undefined && TOOLS.command!.includes(tool)
 }
 
-/** Returns the text of an output: a text, blocks of text, or the output of a command. */
+/** Returns an output as text. The output may be a string, a list of text blocks, or an object with `stdout` and `stderr`. */
 function outputOf(value: unknown): string {
   if (typeof value === "string") return value
   if (Array.isArray(value))
@@ -338,4 +352,37 @@ function completionOf(entry: RawRecord, { lastMessage }: Context): DroidContent 
   if (text === undefined || (lastMessage?.role === "assistant" && lastMessage.parts.at(-1)?.text === text))
     return undefined
   return { role: "assistant", parts: [{ type: "text", text, origin: "agent" }], effects: [] }
+}
+
+/** The output of Droid's PreToolUse does not reach the model, and a failed command calls no hook. */
+export const DROID_HOOKS: readonly HookEvent[] = [
+  { event: "SessionStart" },
+  { event: "UserPromptSubmit" },
+  { event: "PostToolUse", tools: "Read" },
+]
+
+export const droidWiring: Wiring = {
+  signs: ({ home }) => ({ paths: [join(home, ".factory")], program: "droid" }),
+  files: (machine, bin) => {
+    const folder = join(machine.home, ".factory")
+    const additions = [
+      ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin, "any shell")),
+      ...proactiveHooks("droid", DROID_HOOKS, HOOK_TIMEOUT_S, bin, "any shell"),
+    ]
+    return [
+      {
+        path: join(folder, "mcp.json"),
+        additions: [{ type: "property", path: ["mcpServers", "dex"], value: { type: "stdio", ...serverStart(bin) } }],
+      },
+      // If this file exists, Droid ignores the hooks in its settings.
+      existsSync(join(folder, "hooks.json"))
+        ? {
+            path: join(folder, "hooks.json"),
+            additions: additions.map((addition) => ({ ...addition, path: addition.path.slice(1) })),
+          }
+        : { path: join(folder, "settings.json"), additions },
+      openSkill(machine),
+    ]
+  },
+  note: () => NO_SUBAGENT,
 }

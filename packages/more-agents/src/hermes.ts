@@ -154,7 +154,7 @@ function rowsOf(db: ForeignDatabase, id: string, skip: (skipped: Skipped) => voi
   ]
 }
 
-/** Keeps only the fields listed here. The others are the system prompt, tool descriptions and URLs. */
+/** Yields a record about the session and one per message. The system prompt, tool descriptions and URLs are not stored. */
 function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
   const { session_id, model, platform, session_start, last_updated, title } = file
   const cwd = string(file.cwd) ?? record(file.model_config)?.cwd
@@ -163,8 +163,8 @@ function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
 }
 
 /**
- * Removes image bytes and data that only the provider can read. Hermes stores content that is not a string as JSON text with a
- * mark.
+ * Removes image bytes and data that only the provider can read. Parses content that is a list, which Hermes stores as JSON text
+ * after a mark.
  */
 function stripMessage(message: RawRecord): RawRecord {
   const { codex_reasoning_items: _, codex_message_items: __, reasoning_details: ___, tools: ____, ...rest } = message
@@ -271,8 +271,8 @@ const SKILL = '[SYSTEM: The user has invoked the "'
 const INSTRUCTION = "The user has provided the following instruction alongside the skill invocation: "
 
 /**
- * Splits a prompt. When a person calls a skill, their turn has the complete text of the skill, followed by the text that they
- * typed.
+ * Splits a prompt. When a person calls a skill, their turn has the complete text of the skill, followed by the text that the
+ * person typed.
  */
 function promptParts(part: Part): Part[] {
   if (part.type !== "text" || !part.text.startsWith(SKILL)) return [part]
@@ -299,7 +299,7 @@ function answerParts(entry: RawRecord): Part[] {
   ]
 }
 
-/** Parses a result. Hermes's own tools return JSON: a command its output and exit code, a patch its diff. */
+/** Parses a result. Hermes's own tools return JSON, which contains a command's output and exit code, or a patch's diff. */
 function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const call_id = string(entry.tool_call_id)
   const call = calls.get(call_id ?? "")

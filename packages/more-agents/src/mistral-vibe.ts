@@ -28,7 +28,7 @@ import type { Usage } from "../../../src/core/usage.ts"
 import { vibeRoots } from "./records.ts"
 
 /**
- * Reads Mistral Vibe: a folder per session, with its messages, a file with facts about it, and the folders of its subagents.
+ * Reads Mistral Vibe: a folder per session, with its messages, a file of facts about the session, and folders of its subagents.
  */
 export const mistralVibeConnector: Connector = {
   source: "mistral_vibe",
@@ -42,7 +42,7 @@ export const mistralVibeConnector: Connector = {
 }
 
 const MAX_META_BYTES = 16 << 20
-/** The maximum depth of nested subagents that are read. */
+/** Subagents that are nested more deeply than this are not read. */
 const MAX_NESTED = 3
 
 function* sessionsIn(folder: string, prefix: string, nestingLeft: number, report: Report): Generator<Unit> {
@@ -56,7 +56,7 @@ function* sessionsIn(folder: string, prefix: string, nestingLeft: number, report
   }
 }
 
-/** Keeps only the fields listed here. The file also has the settings, the system prompt and every tool's description. */
+/** Reads the facts about a session. The settings, the system prompt and the tools' descriptions in that file are not stored. */
 function factsAt(path: string, report: Report): RawRecord | undefined {
   const meta = objectAt(path, MAX_META_BYTES, report)
   if (!meta) return undefined
@@ -81,7 +81,7 @@ function stripMessage({ reasoning_signature: _, reasoning_state: __, ...message 
   )
 }
 
-/** In older versions, the fields of `source` are in the image itself. */
+/** Replaces the bytes of an image with a digest. In older versions, the fields of `source` are in the image itself. */
 function stripImage(image: RawRecord): RawRecord {
   const { data, ...source } = record(image.source) ?? image
   if (typeof data !== "string") return image
@@ -107,14 +107,14 @@ function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   }
   const id = string(facts.session_id) ?? unit.key.split("/").at(-1)!
   const calls = callsIn(entries)
-  const keyOf = uniqueKeys()
+  const uniqueKey = uniqueKeys()
   const unknown = createCounts()
   const messages: Message[] = []
   for (const entry of entries) {
     const content = contentOf(entry, calls)
     if (!content) unknown.add(string(entry.role) ?? string(entry.type) ?? "(no role)")
     else if (content.parts.length > 0)
-      messages.push({ key: keyOf(recordKey(entry) ?? `${id}:${content.role}:${messages.length}`), ...content })
+      messages.push({ key: uniqueKey(recordKey(entry) ?? `${id}:${content.role}:${messages.length}`), ...content })
   }
   addSessionUsage(messages, string(facts.model), vibeUsage(record(facts.stats)))
   const isSubagent = unit.key.includes("/agents/")
@@ -133,7 +133,7 @@ function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, unknown)
 }
 
-/** Returns the key of a record. It is the same in a fork, which copies messages together with their ids. */
+/** Returns the key of a record. A record has the same key in a fork, which copies messages together with their ids. */
 function recordKey(entry: RawRecord): string | undefined {
   const call = string(entry.tool_call_id)
   return string(entry.message_id) ?? (call && `result ${call}`)
@@ -236,7 +236,7 @@ function vibeUsage(stats: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** Returns the session's title. If nobody named the session, its title may be the beginning of the prompt, which is ignored. */
+/** Returns the session's title. A title that nobody chose is ignored if it is only the beginning of the first prompt. */
 function titleOf(facts: RawRecord, messages: Message[]): Title | undefined {
   const text = string(facts.title)
   if (text === undefined) return undefined

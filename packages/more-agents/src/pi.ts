@@ -1,4 +1,5 @@
-import type { Connector, Parsed, UnitName } from "../../../src/agents/kit/connector.ts"
+import { dirname, join } from "node:path"
+import type { Connector, Machine, Parsed, UnitName } from "../../../src/agents/kit/connector.ts"
 import {
   commandEffect,
   commitEffects,
@@ -16,9 +17,11 @@ import {
   digestOf,
   imagePart,
   parsedFrom,
+  splitAddedText,
   uniqueKeys,
   usageFrom,
 } from "../../../src/agents/kit/messages.ts"
+import { openSkill, pluginCode, type Wiring } from "../../../src/agents/kit/wiring.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Effect, Hunk, Message, Origin, Part } from "../../../src/core/conversation.ts"
 import { withoutUndefined } from "../../../src/core/defined.ts"
@@ -29,7 +32,7 @@ import { piRoots } from "./records.ts"
 /** Reads Pi: one file per session, in a folder named after its working directory. A session is a tree of entries. */
 export const piConnector: Connector = {
   source: "pi",
-  version: 2,
+  version: 3,
   roots: piRoots,
   discover: (root) => withProblems((report) => unitsBelow(root, /\/.*\.jsonl$/, 1, report)),
   watched: (root) => [{ folder: root, depth: 1, files: /\.jsonl$/ }],
@@ -43,7 +46,7 @@ function identify(entry: RawRecord): string | undefined {
   return id && `${entry.type} ${id}`
 }
 
-/** Removes image bytes and signatures. Of the details of a result, keeps only the diff and the exit code. */
+/** Removes image bytes, signatures, and all details of a result except its diff and exit code. */
 export function stripPiEntry(entry: RawRecord): RawRecord {
   const message = record(entry.message)
   if (!message) return cutLongTexts(entry)
@@ -67,7 +70,7 @@ function stripPart({ thinkingSignature: _, textSignature: __, thoughtSignature: 
   return { ...rest, image: digestOf(Buffer.from(data, "base64"), string(part.mimeType)) }
 }
 
-/** Adapts Pi's connector to omp, which stores a session's title in the first line and rewrites it in place. */
+/** Adapts Pi's connector to omp, which stores a session's title in the file's first line and rewrites that line in place. */
 export function ompDifferences(parent: Connector): Partial<Connector> {
   return {
     parse: (raw, unit) => {
@@ -88,9 +91,9 @@ const KNOWN_TYPES = [...IGNORED_TYPES, "message", "compaction", "branch_summary"
 
 /** The differences between the agents that write Pi's file format. */
 export type PiDialect = {
-  /** The names of the tools that work on files. */
+  /** The names of the tools that run commands, and of those that read or change files. */
   tools: Record<"command" | "read" | "write" | "edit", readonly string[]>
-  /** Splits a message of the person, into which the agent may insert its own text. */
+  /** Splits a message from the person, into which the agent may insert its own text. */
   promptParts(text: string): Part[]
 }
 
@@ -107,7 +110,7 @@ export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI):
   const header = entries.find(({ type }) => type === "session") ?? {}
   const calls = callsIn(entries, dialect)
   const abandonedIds = abandonedIn(entries)
-  const keys = keysFor(string(header.id) ?? unit.key)
+  const keyOf = keysFor(string(header.id) ?? unit.key)
   const unknown = createCounts()
   const messages: Message[] = []
   for (const entry of entries) {
@@ -115,7 +118,7 @@ export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI):
     if (content === "unknown") unknown.add(typeOf(entry))
     else if (content && content.parts.length > 0) {
       const at = time(entry.timestamp) ?? time(record(entry.message)?.timestamp)
-      const key = keys(entry, content.role)
+      const key = keyOf(entry, content.role)
       messages.push({
         key,
         at,
@@ -156,25 +159,25 @@ function keysFor(session: string): (entry: RawRecord, role: string) => string {
 
 /**
  * Finds abandoned entries. Every entry names its predecessor, and the last entry is the current position of the session, so
- * entries that are not on the path to it are abandoned. The result of a tool may name its call instead of the entry that
- * contains the call.
+ * entries that are not on the path to it are abandoned. A tool's result may name its call as predecessor, instead of the entry
+ * that contains the call.
  */
 function abandonedIn(entries: RawRecord[]): Set<string> {
-  const callers = new Map(
+  const entryOfCall = new Map(
     entries.flatMap(({ id, message }) => records(record(message)?.content).map((part) => [part.id, id] as const)),
   )
   const entriesWithId = entries.filter(({ id }) => string(id))
   const ids = new Set(entriesWithId.map(({ id }) => id))
   const parents = new Map(
-    entriesWithId.map(({ id, parentId }) => [string(id)!, ids.has(parentId) ? parentId : callers.get(parentId)]),
+    entriesWithId.map(({ id, parentId }) => [string(id)!, ids.has(parentId) ? parentId : entryOfCall.get(parentId)]),
   )
   const last = entries.findLast(
     ({ type, id }) => type !== "session" && KNOWN_TYPES.includes(String(type)) && string(id),
   )
-  const current = new Set<unknown>()
-  for (let id: unknown = last?.id; parents.has(id as string) && !current.has(id); id = parents.get(id as string))
-    current.add(id)
-  return new Set([...parents.keys()].filter((id) => current.size > 0 && !current.has(id)))
+  const activeIds = new Set<unknown>()
+  for (let id: unknown = last?.id; parents.has(id as string) && !activeIds.has(id); id = parents.get(id as string))
+    activeIds.add(id)
+  return new Set([...parents.keys()].filter((id) => activeIds.size > 0 && !activeIds.has(id)))
 }
 
 function callsIn(entries: RawRecord[], { tools }: PiDialect): Map<string, Call> {
@@ -194,7 +197,7 @@ function callsIn(entries: RawRecord[], { tools }: PiDialect): Map<string, Call> 
 
 type Content = Pick<Message, "role" | "parts" | "effects" | "model" | "usage">
 
-/** Returns undefined if the entry has no content. */
+/** Returns undefined for an entry without content. */
 function contentOf(entry: RawRecord, calls: Map<string, Call>, dialect: PiDialect): Content | "unknown" | undefined {
   const type = string(entry.type) ?? ""
   if (type === "message") return messageOf(record(entry.message) ?? {}, calls, dialect)
@@ -274,7 +277,7 @@ function resultOf(message: RawRecord, calls: Map<string, Call>): Content {
   const is_error = message.isError === true
   const origin = toolOrigin(tool)
   const content = textParts(message.content, origin)
-  const text = content.map((part) => part.text).join("\n")
+  const { text, added } = splitAddedText(content.map((part) => part.text).join("\n"))
   const hunks = call && !is_error ? hunksOf(call) : []
   const exit = number(record(message.details)?.exitCode)
   const effects = call ? [...effectsOf(call, { text, failed: is_error, exit }, id), ...editEffects(hunks, id)] : []
@@ -288,7 +291,7 @@ function resultOf(message: RawRecord, calls: Map<string, Call>): Content {
     hunks: hunks.length > 0 ? hunks : undefined,
   }
   const images = content.filter(({ type }) => type === "image")
-  return { role: "tool", parts: [result, ...images], effects: effects.length > 0 ? effects : undefined }
+  return { role: "tool", parts: [result, ...images, ...added], effects: effects.length > 0 ? effects : undefined }
 }
 
 /** Parses a command that the person ran. */
@@ -371,4 +374,64 @@ function piUsage(usage: RawRecord | undefined): Usage | undefined {
 /** Returns the id in the name of a session's file, which consists of a time and the id. */
 function idIn(path: string): string | undefined {
   return /_([\w-]+)\.jsonl$/.exec(path)?.[1]
+}
+
+/** Pi has no servers for MCP, so its agent uses dex in the shell, as the skill says. */
+export const piWiring: Wiring = {
+  signs: (machine) => ({ paths: [piFolder(machine)], program: "pi" }),
+  files: (machine, bin) => [
+    ...(bin.hook === undefined
+      ? []
+      : [
+          {
+            path: join(piFolder(machine), "extensions", "dex.js"),
+            additions: [{ type: "file" as const, content: piExtension(bin.hook, bin.windows?.node) }],
+          },
+        ]),
+    openSkill(machine),
+  ],
+  note: () => "no tools and no sub-agent: Pi does not use MCP servers. Its agent runs `dex search` in the shell",
+}
+
+function piFolder(machine: Machine): string {
+  return dirname(piRoots(machine)[0]!)
+}
+
+/** Returns the code of an extension that Pi loads. It imports only Node's modules and never throws. */
+function piExtension(hook: string, node?: string): string {
+  return `${pluginCode("pi", hook, node)}
+export default function (pi) {
+  const started = new Set()
+  const callerOf = ({ cwd, sessionManager }) => ({
+    session_id: sessionManager.getSessionId(),
+    cwd,
+    transcript_path: sessionManager.getSessionFile(),
+  })
+  pi.on("before_agent_start", async ({ prompt }, context) => {
+    try {
+      const input = { ...callerOf(context), prompt }
+      const isFirst = !started.has(input.session_id)
+      started.add(input.session_id)
+      const said = await Promise.all([isFirst ? ask("session.start", input) : "", ask("chat.message", input)])
+      const content = said.filter(Boolean).join("\\n")
+      if (content) return { message: { customType: "dex", content, display: false } }
+    } catch {}
+  })
+  pi.on("tool_result", async ({ toolName, input, content, isError }, context) => {
+    try {
+      const output = content.map(({ text }) => text ?? "").join("\\n")
+      const exit = /\\n*Command exited with code (\\d+)\\s*$/.exec(output)
+      const isRead = toolName === "read" && !isError
+      if (!isRead && !(toolName === "bash" && isError && exit)) return
+      const said = await ask("tool.execute.after", {
+        ...callerOf(context),
+        tool_name: toolName,
+        tool_input: { filePath: input.path, command: input.command },
+        ...(!isRead && { exit: Number(exit[1]), output: output.slice(0, exit.index) }),
+      })
+      if (said) return { content: [...content, { type: "text", text: said }] }
+    } catch {}
+  })
+}
+`
 }

@@ -11,6 +11,7 @@ import {
 } from "../../../src/agents/kit/places.ts"
 
 const UNTESTED_REASON = "dex knows it only from a description, so its commands are uncertain"
+const IN_BROWSER_REASON = "it runs in the browser"
 const ONE_ANSWER_REASON = "if it is started with a prompt, it answers once and ends"
 
 export const piRoots: Roots = ({ home, env }) => [
@@ -26,6 +27,9 @@ const pi: Agent = {
   resume: (_, path) => ["pi", "--session", path],
   open: ["pi"],
   toolOutputMarks: ["toolResult", "bashExecution"],
+  hooks: async () => (await import("../../../src/agents/hooks.ts")).opencodeHooks,
+  hookOutput: "text",
+  wiring: async () => (await import("./pi.ts")).piWiring,
 }
 
 /** The folder of Qwen Code's settings. QWEN_RUNTIME_DIR moves only the sessions elsewhere. */
@@ -45,13 +49,17 @@ const qwenCode: Agent = {
   basis: "recorded",
   connector: async () => (await import("./qwen-code/connector.ts")).qwenCodeConnector,
   resume: (id) => ["qwen", "--resume", id],
+  bring: async () => (await import("./qwen-code/bring.ts")).qwenCodeBring,
   open: ["qwen", "-i"],
   toolOutputMarks: ["functionResponse", "toolCallResult"],
+  hooks: async () => (await import("../../../src/agents/hooks.ts")).qwenCodeHooks,
   wiring: async () => (await import("./qwen-code/connector.ts")).qwenCodeWiring,
 }
 
+/** The folders of Kimi Code, and of Kimi CLI before it. */
 export const kimiCodeRoots: Roots = ({ home, env }) => [
   join(env.KIMI_CODE_HOME || join(home, ".kimi-code"), "sessions"),
+  join(env.KIMI_SHARE_DIR || join(home, ".kimi"), "sessions"),
 ]
 
 const kimiCode: Agent = {
@@ -60,11 +68,14 @@ const kimiCode: Agent = {
   aliases: ["kimi"],
   roots: kimiCodeRoots,
   basis: "recorded",
-  connector: async () => (await import("./kimi-code/connector.ts")).kimiCodeConnector,
-  // Resumes by the name of the session's folder: …/session_<id>/agents/<agent>/wire.jsonl
-  resume: (id, path) => ["kimi", "-r", path.split(/[\\/]/).at(-4) ?? id],
+  connector: async () => (await import("./kimi-code.ts")).kimiCodeConnector,
+  // Resumes by the name of the session's folder: …/session_<id>/agents/<agent>/wire.jsonl. Kimi CLI has no folder `agents`.
+  resume: (id, path) => ["kimi", "-r", /([^\\/]+)[\\/]agents[\\/]/.exec(path)?.[1] ?? id.replace(/^ses_/, "")],
   whyMissing: { open: ONE_ANSWER_REASON },
-  toolOutputMarks: ["tool.result"],
+  toolOutputMarks: ["tool.result", "ToolResult", "tool_call_id"],
+  hooks: async () => (await import("../../../src/agents/hooks.ts")).kimiCodeHooks,
+  hookOutput: "text",
+  wiring: async () => (await import("./kimi-code.ts")).kimiCodeWiring,
 }
 
 export const grokRoots: Roots = ({ home, env }) => [join(env.GROK_HOME || join(home, ".grok"), "sessions")]
@@ -74,21 +85,26 @@ const grok: Agent = {
   name: "Grok",
   roots: grokRoots,
   basis: "recorded",
-  connector: async () => (await import("./grok/connector.ts")).grokConnector,
+  connector: async () => (await import("./grok.ts")).grokConnector,
   resume: (id) => ["grok", "--resume", id],
   open: ["grok"],
   toolOutputMarks: ["tool_call_update", "tool_result"],
+  hooks: async () => (await import("../../../src/agents/hooks.ts")).grokHooks,
+  wiring: async () => (await import("./grok.ts")).grokWiring,
 }
 
 const EDITORS = ["Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"]
 
+export function clineDataFolder({ home, env }: Machine): string {
+  return env.CLINE_DATA_DIR || join(env.CLINE_DIR || join(home, ".cline"), "data")
+}
+
 /**
- * The folders of the sessions that Cline has had since version 3, and of the tasks that earlier versions had. At first, each
- * editor stored its tasks separately.
+ * Returns Cline's folders of sessions (version 3 and later) and of tasks (earlier versions). The oldest versions stored the tasks
+ * of each editor separately.
  */
 export function clineRoots(machine: Machine): string[] {
-  const { home, env } = machine
-  const data = env.CLINE_DATA_DIR || join(env.CLINE_DIR || join(home, ".cline"), "data")
+  const data = clineDataFolder(machine)
   const tasks = userFolders(machine, EDITORS).map((user) =>
     join(user, "globalStorage", "saoudrizwan.claude-dev", "tasks"),
   )
@@ -100,10 +116,13 @@ const cline: Agent = {
   name: "Cline",
   roots: clineRoots,
   basis: "recorded",
-  connector: async () => (await import("./cline/connector.ts")).clineConnector,
+  connector: async () => (await import("./cline.ts")).clineConnector,
   resume: (id) => ["cline", "--id", id],
   open: ["cline"],
   toolOutputMarks: ["tool_result"],
+  hooks: async () => (await import("../../../src/agents/hooks.ts")).clineHooks,
+  hookOutput: "contextModification",
+  wiring: async () => (await import("./cline.ts")).clineWiring,
 }
 
 export const continueRoots: Roots = ({ home, env }) => [
@@ -139,12 +158,23 @@ const openclaw: Agent = {
   name: "OpenClaw",
   aliases: ["clawdbot", "moltbot"],
   roots: openclawRoots,
-  basis: "sample",
+  basis: "recorded",
   connector: async () => (await import("./openclaw.ts")).openclawConnector,
   whyMissing: { resume: "it continues sessions by a key (`agent:main:main`), which a newer session may use by now" },
   open: ["openclaw", "tui", "--message"],
   toolOutputMarks: ["toolResult", "bashExecution"],
+  wiring: async () => (await import("./openclaw.ts")).openclawWiring,
 }
+
+const qclaw = agentVariant("openclaw", {
+  source: "qclaw",
+  name: "QClaw",
+  basis: "description",
+  roots: belowHome(".qclaw", "agents"),
+  reader: async () => (await import("./openclaw.ts")).openclawConnector,
+  toolOutputMarks: openclaw.toolOutputMarks,
+  whyMissing: { resume: UNTESTED_REASON, open: UNTESTED_REASON },
+})
 
 export function gooseRoots(machine: Machine): string[] {
   const { env, platform } = machine
@@ -161,9 +191,10 @@ const goose: Agent = {
   name: "Goose",
   roots: gooseRoots,
   basis: "sample",
-  connector: async () => (await import("./goose/connector.ts")).gooseConnector,
+  connector: async () => (await import("./goose.ts")).gooseConnector,
   resume: (id) => ["goose", "session", "--resume", "--session-id", id],
   open: ["goose", "run", "--interactive", "--text"],
+  wiring: async () => (await import("./goose.ts")).gooseWiring,
 }
 
 export const vibeRoots: Roots = ({ home, env }) => [
@@ -183,8 +214,8 @@ const mistralVibe: Agent = {
 }
 
 /**
- * The folders of the command line's databases (under its present name and its former one, Amazon Q), of its files, and of the
- * editor.
+ * Returns the folders of the command line's databases (under its present name and its former name, Amazon Q), the folder of the
+ * command line's files, and the folder of the editor.
  */
 export function kiroRoots(machine: Machine): string[] {
   const { home, platform } = machine
@@ -266,7 +297,7 @@ const openhands: Agent = {
   name: "OpenHands",
   roots: openhandsRoots,
   basis: "description",
-  connector: async () => (await import("./openhands/connector.ts")).openhandsConnector,
+  connector: async () => (await import("./openhands.ts")).openhandsConnector,
   resume: (id) => ["openhands", "--resume", id],
   open: ["openhands", "--task"],
   toolOutputMarks: ["ObservationEvent", "AgentErrorEvent"],
@@ -297,20 +328,27 @@ const zed: Agent = {
   name: "Zed",
   roots: zedRoots,
   basis: "sample",
-  connector: async () => (await import("./zed/connector.ts")).zedConnector,
+  connector: async () => (await import("./zed.ts")).zedConnector,
   whyMissing: {
     resume: "threads can only be opened in its window",
     open: "its URL would have to contain the encoded prompt",
   },
 }
 
-/** The extension's storage in every editor that may have it, including machines that run an editor's remote server. */
-export function rooCodeRoots(machine: Machine): string[] {
-  const servers = [".vscode-server", ".vscode-server-insiders", ".cursor-server", ".windsurf-server"]
-  const remote = servers.map((name) => join(machine.home, name, "data", "User"))
-  return [...userFolders(machine, EDITORS), ...remote].map((user) =>
-    join(user, "globalStorage", "rooveterinaryinc.roo-cline", "tasks"),
-  )
+/** Returns an extension's storage in every editor that may have it, and in the remote servers of editors. */
+function inEditors(extension: string): Roots {
+  return (machine) => {
+    const servers = [".vscode-server", ".vscode-server-insiders", ".cursor-server", ".windsurf-server"]
+    const remote = servers.map((name) => join(machine.home, name, "data", "User"))
+    return [...userFolders(machine, EDITORS), ...remote].map((user) => join(user, "globalStorage", extension, "tasks"))
+  }
+}
+
+export const rooCodeRoots: Roots = inEditors("rooveterinaryinc.roo-cline")
+
+const IN_EDITOR_REASONS = {
+  resume: "tasks can only be opened in its editor's window",
+  open: "it can only be started in its editor",
 }
 
 const rooCode: Agent = {
@@ -320,11 +358,18 @@ const rooCode: Agent = {
   roots: rooCodeRoots,
   basis: "sample",
   connector: async () => (await import("./roo-code/connector.ts")).rooCodeConnector,
-  whyMissing: {
-    resume: "tasks can only be opened in its editor's window",
-    open: "it can only be started in its editor",
-  },
+  whyMissing: IN_EDITOR_REASONS,
 }
+
+/** Kilo Code before version 7. Since then it shares its database with Kilo's command line. */
+const kiloEditor = agentVariant("roo_code", {
+  source: "kilo_editor",
+  name: "Kilo Code in an editor",
+  basis: "description",
+  roots: inEditors("kilocode.kilo-code"),
+  reader: async () => (await import("./roo-code/connector.ts")).rooCodeConnector,
+  whyMissing: IN_EDITOR_REASONS,
+})
 
 /** The folder with Crush's list of projects. The sessions of a project are in the project itself. */
 export function crushRoots(machine: Machine): string[] {
@@ -351,11 +396,13 @@ const droid: Agent = {
   name: "Factory Droid",
   aliases: ["factory"],
   roots: droidRoots,
-  basis: "sample",
+  basis: "recorded",
   connector: async () => (await import("./droid.ts")).droidConnector,
   resume: (id) => ["droid", "--resume", id],
   open: ["droid"],
   toolOutputMarks: ["tool_result"],
+  hooks: async () => (await import("../../../src/agents/hooks.ts")).droidHooks,
+  wiring: async () => (await import("./droid.ts")).droidWiring,
 }
 
 const claudeCodeFormat = {
@@ -382,7 +429,7 @@ const iflow = agentVariant("claude_code", {
   overrides: async (parent) => (await import("./claude-code-variants.ts")).iflowDifferences(parent),
 })
 
-/** Qoder's editor stores its sessions in the last folder, in the same format as its command line does in the others. */
+/** Qoder's editor stores sessions in the last of these folders, its command line in the others. Both use the same format. */
 const qoder = agentVariant("claude_code", {
   ...claudeCodeFormat,
   source: "qoder",
@@ -423,7 +470,7 @@ const openInterpreter = agentVariant("codex", {
 
 const opencodeReader = async () => (await import("../../../src/agents/opencode/connector.ts")).opencodeConnector
 
-/** A folder in the same location as OpenCode's, on every system. */
+/** Declares a root next to OpenCode's data folder. */
 function nextToOpencode(name: string): Roots {
   return ({ home, env }) => {
     const xdg = env.XDG_DATA_HOME
@@ -440,6 +487,9 @@ const kilo = agentVariant("opencode", {
   reader: opencodeReader,
   resume: (id) => ["kilo", "--session", id],
   open: ["kilo", "--prompt"],
+  hooks: async () => (await import("../../../src/agents/hooks.ts")).opencodeHooks,
+  hookOutput: "text",
+  wiring: async () => (await import("../../../src/agents/opencode/wiring.ts")).kiloWiring,
 })
 
 const mimocode = agentVariant("opencode", {
@@ -474,8 +524,8 @@ const omp = agentVariant("pi", {
 })
 
 /**
- * Aider's history files. Aider stores its history in the project. dex does not search for these files: it checks the home
- * folder, the projects of known conversations, and the file that the user named.
+ * Returns the paths of Aider's possible history files, which Aider stores in each project. dex does not search the disk for them:
+ * it checks the home folder, the projects of known conversations, and the file that the user's environment names.
  */
 export function aiderRoots({ home, env, projects = [] }: Machine): string[] {
   const namedFile = env.AIDER_CHAT_HISTORY_FILE
@@ -529,16 +579,165 @@ const copilot: Agent = {
   name: "Copilot CLI",
   roots: copilotRoots,
   basis: "recorded",
-  connector: async () => (await import("./copilot/connector.ts")).copilotConnector,
+  connector: async () => (await import("./copilot.ts")).copilotConnector,
   resume: (id) => ["copilot", `--resume=${id}`],
   open: ["copilot", "-i"],
   toolOutputMarks: ["tool.execution_complete"],
-  wiring: async () => (await import("./copilot/connector.ts")).copilotWiring,
+  hooks: async () => (await import("../../../src/agents/hooks.ts")).copilotHooks,
+  hookOutput: "additionalContext",
+  wiring: async () => (await import("./copilot.ts")).copilotWiring,
+}
+
+export const deepseekHarnessRoots: Roots = ({ home, env }) => [join(env.DSH_HOME || join(home, ".dsh"), "sessions")]
+
+const deepseekHarness: Agent = {
+  source: "deepseek_harness",
+  name: "DeepSeek Harness",
+  aliases: ["dsh"],
+  roots: deepseekHarnessRoots,
+  basis: "recorded",
+  connector: async () => (await import("./deepseek-harness.ts")).deepseekHarnessConnector,
+  whyMissing: { resume: UNTESTED_REASON, open: UNTESTED_REASON },
+  toolOutputMarks: ["tool-result"],
+}
+
+/** The data folders of Warp and of its preview. */
+export function warpRoots(machine: Machine): string[] {
+  const { home, env, platform } = machine
+  if (platform === "win32")
+    return ["Warp", "WarpPreview"].map((name) => join(localAppData(machine), "warp", name, "data"))
+  if (platform === "darwin") {
+    const group = join(home, "Library", "Group Containers", "2BBY89MBSN.dev.warp", "Library", "Application Support")
+    return ["dev.warp.Warp-Stable", "dev.warp.Warp-Preview"].map((name) => join(group, name))
+  }
+  const state = env.XDG_STATE_HOME || join(home, ".local", "state")
+  return ["warp-terminal", "warp-terminal-preview"].map((name) => join(state, name))
+}
+
+const warp: Agent = {
+  source: "warp",
+  name: "Warp",
+  roots: warpRoots,
+  basis: "sample",
+  connector: async () => (await import("./warp.ts")).warpConnector,
+  whyMissing: {
+    resume: "conversations can only be opened in its window",
+    open: "it can only be started in its window",
+  },
+}
+
+export const junieRoots: Roots = ({ home, env }) => [join(env.JUNIE_HOME || join(home, ".junie"), "sessions")]
+
+const junie: Agent = {
+  source: "junie",
+  name: "Junie",
+  roots: junieRoots,
+  basis: "sample",
+  connector: async () => (await import("./junie.ts")).junieConnector,
+  whyMissing: { resume: UNTESTED_REASON, open: UNTESTED_REASON },
+}
+
+export const forgeRoots: Roots = ({ home, env }) =>
+  env.FORGE_CONFIG ? [env.FORGE_CONFIG] : [join(home, ".forge"), join(home, "forge")]
+
+const forge: Agent = {
+  source: "forge",
+  name: "ForgeCode",
+  roots: forgeRoots,
+  basis: "sample",
+  connector: async () => (await import("./forge.ts")).forgeConnector,
+  resume: (id) => ["forge", "--conversation-id", id],
+  open: ["forge", "--prompt"],
+}
+
+export const llmRoots: Roots = (machine) => [
+  machine.env.LLM_USER_PATH || join(settingsFolder(machine), "io.datasette.llm"),
+]
+
+const llm: Agent = {
+  source: "llm",
+  name: "llm",
+  roots: llmRoots,
+  basis: "recorded",
+  connector: async () => (await import("./llm.ts")).llmConnector,
+  resume: (id) => ["llm", "chat", "--conversation", id],
+  whyMissing: { open: ONE_ANSWER_REASON },
+}
+
+export const gptmeRoots: Roots = (machine) => [
+  machine.env.GPTME_LOGS_HOME || join(sharedDataFolder(machine), "gptme", "logs"),
+]
+
+const gptme: Agent = {
+  source: "gptme",
+  name: "gptme",
+  roots: gptmeRoots,
+  basis: "recorded",
+  connector: async () => (await import("./gptme.ts")).gptmeConnector,
+  resume: (id) => ["gptme", "--name", id],
+  open: ["gptme"],
+}
+
+export const codebuffRoots: Roots = belowHome(".config", "manicode", "projects")
+
+const codebuff: Agent = {
+  source: "codebuff",
+  name: "Codebuff",
+  aliases: ["freebuff"],
+  roots: codebuffRoots,
+  basis: "description",
+  connector: async () => (await import("./codebuff.ts")).codebuffConnector,
+  whyMissing: { resume: UNTESTED_REASON, open: UNTESTED_REASON },
+}
+
+/** Visual Studio keeps its traces in the folder for temporary files. */
+export const visualStudioCopilotRoots: Roots = (machine) => [
+  join(localAppData(machine), "Temp", "VSGitHubCopilotLogs", "traces"),
+]
+
+const visualStudioCopilot: Agent = {
+  source: "visual_studio_copilot",
+  name: "Copilot in Visual Studio",
+  roots: visualStudioCopilotRoots,
+  basis: "sample",
+  connector: async () => (await import("./visual-studio-copilot.ts")).visualStudioCopilotConnector,
+  whyMissing: { resume: "sessions can only be opened in its window", open: "it can only be started in its window" },
 }
 
 /** All agents of this package. To add one, add its record above and its name here. */
+/** Services in the browser. `dex import` reads what they export. */
+const chatgpt: Agent = {
+  source: "chatgpt",
+  name: "ChatGPT",
+  basis: "description",
+  isExported: true,
+  connector: async () => (await import("./chatgpt.ts")).chatgptConnector,
+  whyMissing: { resume: IN_BROWSER_REASON, open: IN_BROWSER_REASON },
+}
+
+const claudeAi: Agent = {
+  source: "claude_ai",
+  name: "Claude in the browser",
+  basis: "description",
+  isExported: true,
+  connector: async () => (await import("./claude-ai.ts")).claudeAiConnector,
+  whyMissing: { resume: IN_BROWSER_REASON, open: IN_BROWSER_REASON },
+}
+
+const geminiApp: Agent = {
+  source: "gemini_app",
+  name: "Gemini in the browser",
+  basis: "description",
+  isExported: true,
+  connector: async () => (await import("./gemini-app.ts")).geminiAppConnector,
+  whyMissing: { resume: IN_BROWSER_REASON, open: IN_BROWSER_REASON },
+}
+
 export const moreAgents: readonly Agent[] = [
   ...[pi, qwenCode, kimiCode, grok, cline, continueDev, openclaw, goose, mistralVibe, kiro, hermes, antigravity],
   ...[openhands, amp, zed, rooCode, crush, droid, openClaude, iflow, qoder, traeX, openInterpreter, kilo, mimocode],
+  ...[chatgpt, claudeAi, geminiApp],
   ...[tabnineCli, omp, aider, auggie, vscode, copilot],
+  ...[deepseekHarness, warp, kiloEditor, qclaw, junie, forge, llm, gptme, codebuff],
+  ...[visualStudioCopilot],
 ]

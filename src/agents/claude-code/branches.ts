@@ -2,10 +2,10 @@ import { array, isRecord, type RawRecord, record, string, time } from "../../cor
 import { contentText } from "./content.ts"
 
 /**
- * Finds the uuids of records on abandoned branches: the person went back to an earlier prompt and typed another one.
- * Forks of the parentUuid chain are common: parallel tool calls, hooks and progress create them. A branch counts as abandoned
- * only if two prompts answer the same record and the conversation continued from the later one. If a link of the chain is
- * missing, dex concludes nothing: a false positive is worse than a miss.
+ * Finds the uuids of abandoned records: answers that Claude Code withdrew, and branches that the person left by going back to an
+ * earlier prompt and typing another one. The parentUuid chain also forks at parallel tool calls, hooks and progress records. So a
+ * branch counts as abandoned only if two prompts follow the same record and the conversation continued from the later one. If a
+ * link of the chain is missing, no branch there is marked, because a false positive is worse than a miss.
  */
 export function abandonedUuids(records: readonly RawRecord[]): Set<string> {
   const nodes = new Map<string, Node>()
@@ -44,7 +44,7 @@ export function abandonedUuids(records: readonly RawRecord[]): Set<string> {
 type Node = { parent: string | undefined; kind: "prompt" | "message" | "link"; index: number; raw: RawRecord }
 type Nodes = Map<string, Node>
 /** The records on the path from a leaf to the root, each with its successor on that path. */
-type Active = Map<string, string | undefined>
+type ActivePath = Map<string, string | undefined>
 
 function kindOf(raw: RawRecord): Node["kind"] {
   if (raw.type === "assistant") return "message"
@@ -54,8 +54,8 @@ function kindOf(raw: RawRecord): Node["kind"] {
 }
 
 /**
- * Whether the person typed this record. Commands such as /exit leave records that are not parents of the next prompt, although
- * nobody went back.
+ * Whether the person typed this prompt. A command such as /exit leaves a record that begins with a tag. The next prompt does not
+ * follow that record, although nobody went back.
  */
 function isTyped(raw: RawRecord): boolean {
   if (raw.isMeta === true || raw.isCompactSummary === true) return false
@@ -64,16 +64,16 @@ function isTyped(raw: RawRecord): boolean {
   return text === undefined || !text.trimStart().startsWith("<")
 }
 
-function addPathToRoot(nodes: Nodes, from: string | undefined, active: Active): void {
-  let below: string | undefined
+function addPathToRoot(nodes: Nodes, from: string | undefined, active: ActivePath): void {
+  let successor: string | undefined
   for (let uuid = from; uuid !== undefined && !active.has(uuid); uuid = nodes.get(uuid)?.parent) {
     if (!nodes.has(uuid)) return
-    active.set(uuid, below)
-    below = uuid
+    active.set(uuid, successor)
+    successor = uuid
   }
 }
 
-function forkAbove(nodes: Nodes, node: Node, active: Active): string | undefined {
+function forkAbove(nodes: Nodes, node: Node, active: ActivePath): string | undefined {
   const visited = new Set<string>()
   for (let uuid = node.parent; uuid !== undefined && !visited.has(uuid); uuid = nodes.get(uuid)?.parent) {
     if (active.has(uuid)) return uuid
@@ -83,7 +83,7 @@ function forkAbove(nodes: Nodes, node: Node, active: Active): string | undefined
   return undefined
 }
 
-function firstMessageBelow(nodes: Nodes, fork: string, active: Active): Node | undefined {
+function firstMessageBelow(nodes: Nodes, fork: string, active: ActivePath): Node | undefined {
   for (let uuid = active.get(fork); uuid !== undefined; uuid = active.get(uuid)) {
     const node = nodes.get(uuid)
     if (node && node.kind !== "link") return node
@@ -91,7 +91,7 @@ function firstMessageBelow(nodes: Nodes, fork: string, active: Active): Node | u
   return undefined
 }
 
-function addBranch(root: string, children: Map<string, string[]>, active: Active, abandoned: Set<string>): void {
+function addBranch(root: string, children: Map<string, string[]>, active: ActivePath, abandoned: Set<string>): void {
   const pending = [root]
   for (let uuid = pending.pop(); uuid !== undefined; uuid = pending.pop()) {
     if (active.has(uuid) || abandoned.has(uuid)) continue
@@ -100,7 +100,7 @@ function addBranch(root: string, children: Map<string, string[]>, active: Active
   }
 }
 
-/** Finds answers that Claude Code itself withdrew because they were refused or replaced by another model's. */
+/** Finds the uuids of answers that Claude Code withdrew, because the model refused or another model's answer replaced them. */
 function retractedUuids(records: readonly RawRecord[]): Set<string> {
   const uuids = new Set<string>()
   for (const raw of records) {
@@ -110,8 +110,8 @@ function retractedUuids(records: readonly RawRecord[]): Set<string> {
   return uuids
 }
 
-/** The number of later prompts that are searched for a queued prompt, in case several were sent as one. */
-const LOOKAHEAD = 50
+/** The number of later prompts that are searched for a queued text, because several queued texts may be sent as one prompt. */
+const MAX_LATER_PROMPTS = 50
 /** An attachment and a user record with the same text are one prompt if their times differ by less than this. */
 const SAME_PROMPT_MS = 10_000
 
@@ -120,12 +120,12 @@ const SAME_PROMPT_MS = 10_000
  * 2.1.x the only trace of a prompt that was picked up mid-turn) and `queued_command` attachments. Prompts that the person took
  * back into the input line (`popAll`) were not sent, and slash commands are recorded elsewhere.
  */
-export function queuedOnlyRecords(all: readonly RawRecord[]): Set<RawRecord> {
-  const prompts = promptsIn(all)
+export function queuedOnlyRecords(records: readonly RawRecord[]): Set<RawRecord> {
+  const prompts = promptsIn(records)
   const queuedOnly = new Set<RawRecord>()
   let waiting: RawRecord[] = []
   let nextPrompt = 0
-  for (const [index, raw] of all.entries()) {
+  for (const [index, raw] of records.entries()) {
     while (nextPrompt < prompts.list.length && prompts.list[nextPrompt]!.index < index) nextPrompt++
     if (raw.type === "attachment" && record(raw.attachment)?.type === "queued_command") {
       if (!hasPromptNearby(raw, prompts)) queuedOnly.add(raw)
@@ -142,7 +142,7 @@ export function queuedOnlyRecords(all: readonly RawRecord[]): Set<RawRecord> {
   return queuedOnly
 }
 
-/** The prompt of a queued_command, which is a string or blocks. */
+/** Returns the prompt of a queued_command, which is a string or a list of blocks. */
 export function queuedText(attachment: RawRecord): string {
   return contentText(attachment.prompt)
 }
@@ -150,18 +150,18 @@ export function queuedText(attachment: RawRecord): string {
 type Prompt = { index: number; text: string; raw: RawRecord }
 type Prompts = { list: Prompt[]; byText: Map<string, Prompt[]>; uuids: Set<string> }
 
-function promptsIn(all: readonly RawRecord[]): Prompts {
+function promptsIn(records: readonly RawRecord[]): Prompts {
   const prompts: Prompts = { list: [], byText: new Map(), uuids: new Set() }
-  for (const [index, raw] of all.entries()) {
+  for (const [index, raw] of records.entries()) {
     const attachment = raw.type === "attachment" ? record(raw.attachment) : undefined
     const isQueued = attachment?.type === "queued_command"
     if (raw.type !== "user" && !isQueued) continue
-    const text = (isQueued ? queuedText(attachment) : textBesideResults(record(raw.message)?.content)).trim()
+    const text = (isQueued ? queuedText(attachment) : textWithoutResults(record(raw.message)?.content)).trim()
     if (text === "") continue
     const prompt = { index, text, raw }
     prompts.list.push(prompt)
-    const same = prompts.byText.get(text)
-    if (same) same.push(prompt)
+    const equalPrompts = prompts.byText.get(text)
+    if (equalPrompts) equalPrompts.push(prompt)
     else prompts.byText.set(text, [prompt])
     const uuid = string(raw.uuid)
     if (!isQueued && uuid !== undefined) prompts.uuids.add(uuid)
@@ -169,22 +169,22 @@ function promptsIn(all: readonly RawRecord[]): Prompts {
   return prompts
 }
 
-/** Returns the texts of a record beside its tool results. */
-function textBesideResults(content: unknown): string {
+/** Returns the text of a record without its tool results. */
+function textWithoutResults(content: unknown): string {
   if (!Array.isArray(content)) return contentText(content)
   return contentText(content.filter((block) => record(block)?.type !== "tool_result"))
 }
 
 /** Whether a later prompt contains the queued text. Each prompt matches one queued text, so typing "go on" twice counts twice. */
 function hasLaterPrompt(text: string, index: number, next: number, prompts: Prompts): boolean {
-  const same = prompts.byText.get(text)
-  const position = same ? same.findIndex((prompt) => prompt.index > index) : -1
-  if (same && position !== -1) {
-    same.splice(position, 1)
+  const equalPrompts = prompts.byText.get(text)
+  const position = equalPrompts ? equalPrompts.findIndex((prompt) => prompt.index > index) : -1
+  if (equalPrompts && position !== -1) {
+    equalPrompts.splice(position, 1)
     return true
   }
   const containsQueued = (prompt: Prompt) => prompt.text !== text && `\n${prompt.text}\n`.includes(`\n${text}\n`)
-  return prompts.list.slice(next, next + LOOKAHEAD).some(containsQueued)
+  return prompts.list.slice(next, next + MAX_LATER_PROMPTS).some(containsQueued)
 }
 
 function hasPromptNearby(raw: RawRecord, prompts: Prompts): boolean {
@@ -192,8 +192,8 @@ function hasPromptNearby(raw: RawRecord, prompts: Prompts): boolean {
   const source = string(attachment.source_uuid)
   if (source !== undefined && prompts.uuids.has(source)) return true
   const at = time(raw.timestamp)
-  const same = prompts.byText.get(queuedText(attachment).trim()) ?? []
-  return same.some((prompt) => {
+  const equalPrompts = prompts.byText.get(queuedText(attachment).trim()) ?? []
+  return equalPrompts.some((prompt) => {
     const promptTime = prompt.raw.type === "user" ? time(prompt.raw.timestamp) : undefined
     return at !== undefined && promptTime !== undefined && Math.abs(promptTime - at) < SAME_PROMPT_MS
   })

@@ -9,18 +9,18 @@ import { entriesOf, fileAt, type Report, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { COWORK_FOLDER, claudeCodeRoots } from "../registry.ts"
 import { contentText } from "./content.ts"
-import { parseHistory, parseTranscript, promptOwner, stripPrompt } from "./parse.ts"
+import { parseHistory, parseTranscript, promptConversationId, stripPrompt } from "./parse.ts"
 import { isWantedLine, parseLine, stripClaudeCodeRecord } from "./strip.ts"
 
 export const claudeCodeConnector: Connector = {
   source: "claude_code",
-  version: 5,
+  version: 6,
   roots: claudeCodeRoots,
   discover,
   watched,
   read,
   parse: (records, unit) => (isHistory(unit.key) ? parseHistory(records) : parseTranscript(records, unit)),
-  conversationOf: (key) => (isHistory(key) ? promptOwner : undefined),
+  conversationOf: (key) => (isHistory(key) ? promptConversationId : undefined),
   // There is no `identify`: either of two records with the same uuid may be the damaged one, so records are compared by content.
 }
 
@@ -60,7 +60,7 @@ function* discoverProjects(projects: string, report: Report): Generator<Unit> {
     if (!project.isDirectory()) continue
     const dir = join(projects, project.name)
     for (const entry of entriesOf(dir, report)) {
-      // Does not use `join`, which takes as long for ten thousand transcripts as reading their sizes.
+      // `join` is avoided because, for ten thousand transcripts, it takes as long as reading their sizes.
       const path = dir + sep + entry.name
       if (entry.isDirectory())
         yield* discoverSubagents(join(path, "subagents"), `${project.name}/${entry.name}`, report)
@@ -69,7 +69,10 @@ function* discoverProjects(projects: string, report: Report): Generator<Unit> {
   }
 }
 
-/** Finds the transcripts of subagents. Workflows store theirs in deeper folders, next to a `journal.jsonl`, which is not one. */
+/**
+ * Finds the transcripts of subagents. Workflows store theirs in deeper folders, next to a `journal.jsonl`, which is not a
+ * transcript.
+ */
 function* discoverSubagents(dir: string, session: string, report: Report, folder = "subagents"): Generator<Unit> {
   for (const entry of entriesOf(dir, report)) {
     const path = join(dir, entry.name)
@@ -95,16 +98,22 @@ function isHistory(key: string): boolean {
 
 function read(unit: Unit, after?: Cursor): Reading {
   if (isHistory(unit.key)) return readJsonl(unit.path, after, { strip: stripPrompt })
-  const reading = readJsonl(unit.path, after, { strip: stripClaudeCodeRecord, wanted: isWantedLine, parse: parseLine })
-  const isChild = isSubagentFile(unit.path)
+  const reading = readJsonl(unit.path, after, {
+    strip: stripClaudeCodeRecord,
+    isWanted: isWantedLine,
+    parse: parseLine,
+  })
+  const isSubagent = isSubagentFile(unit.path)
   let linked = reading.mode === "append" && after?.linked === true
   const isFirst = after === undefined || reading.mode === "replace"
   const sidecarSkipped: Skipped[] = []
 
   function* allRecords(): Generator<RawRecord> {
-    // The facts are looked up at every read until the call that started the subagent is known. A read error is reported once.
+    // Every read looks up the facts until the call that started the subagent is known, but only the first reports an error.
     const facts =
-      isChild && !linked ? subagentRecord(unit.path, (problem) => isFirst && sidecarSkipped.push(problem)) : undefined
+      isSubagent && !linked
+        ? subagentRecord(unit.path, (problem) => isFirst && sidecarSkipped.push(problem))
+        : undefined
     linked ||= facts?.toolUseId !== undefined
     if (facts && (isFirst || linked)) yield facts
     for (const record of reading.records) {
@@ -118,19 +127,19 @@ function read(unit: Unit, after?: Cursor): Reading {
     records: allRecords(),
     end: () => {
       const { cursor, skipped, pending } = reading.end()
-      return { cursor: isChild ? { ...cursor, linked } : cursor, skipped: [...skipped, ...sidecarSkipped], pending }
+      return { cursor: isSubagent ? { ...cursor, linked } : cursor, skipped: [...skipped, ...sidecarSkipped], pending }
     },
   }
 }
 
 /**
- * The maximum number of bytes to read from an output that Claude Code stored in a separate file, because it was too large for the
- * transcript. dex stores such outputs as records, so that parsing needs no files.
+ * Claude Code stores an output that is too large for the transcript in a separate file. dex reads at most this many bytes of it
+ * and stores them as a record, so that parsing needs no files.
  */
 const MAX_OUTPUT_BYTES = 1_000_000
 const PREVIEW_TAG = "<persisted-output>"
 
-/** Reads the outputs that a record refers to, only from the session's own folder. */
+/** Reads the saved outputs to which a record refers. Looks for them only in the session's own folder. */
 function spilledOutputs(raw: RawRecord, transcript: string, skip: (skipped: Skipped) => void): RawRecord[] {
   if (raw.type !== "user" && raw.type !== "progress") return []
   const userRecord = raw.type === "user" ? raw : record(record(raw.data)?.message)
@@ -173,7 +182,7 @@ function readOutput(
     try {
       const buffer = Buffer.alloc(Math.min(stat.size, MAX_OUTPUT_BYTES))
       const bytesRead = readSync(fd, buffer, 0, buffer.length, 0)
-      if (buffer.subarray(0, bytesRead).includes(0)) return undefined // not text
+      if (buffer.subarray(0, bytesRead).includes(0)) return undefined // a binary file
       const content = buffer.toString("utf8", 0, bytesRead)
       const omitted = stat.size - bytesRead
       return { name, bytes: stat.size, content: omitted > 0 ? `${content}\n[dex: ${omitted} bytes not kept]` : content }
@@ -182,7 +191,7 @@ function readOutput(
     }
   } catch (error) {
     if (!isAbsent(error)) skip({ reason: `a saved output: ${messageOf(error)}`, where: join(folder, name) })
-    return undefined // the preview remains
+    return undefined // the message then shows the preview instead of the output
   }
 }
 
@@ -195,8 +204,8 @@ function isSubagentFile(path: string): boolean {
 }
 
 /**
- * Returns the facts about a subagent from outside its transcript, as a record: its `.meta.json`, and the parent's call that
- * started it, which older builds record only in the parent's transcript. Undefined if there is neither.
+ * Returns the facts about a subagent that are outside its transcript, as a record: its `.meta.json`, and the parent's call that
+ * started it, which older builds record only in the parent's transcript. Returns undefined if neither exists.
  */
 function subagentRecord(path: string, skip: (skipped: Skipped) => void): RawRecord | undefined {
   const metaPath = path.replace(/\.jsonl$/, ".meta.json")
@@ -216,8 +225,8 @@ function callIdInParent(path: string): string | undefined {
   const needle = `"agentId":${JSON.stringify(id)}`
   for (let position = content.indexOf(needle); position !== -1; position = content.indexOf(needle, position)) {
     const lineStart = content.lastIndexOf(10, position) + 1
-    const end = content.indexOf(10, position)
-    const lineEnd = end === -1 ? content.length : end
+    const newline = content.indexOf(10, position)
+    const lineEnd = newline === -1 ? content.length : newline
     const call = callIdIn(parseObject(content.toString("utf8", lineStart, lineEnd)), id)
     if (call !== undefined) return call
     position = lineEnd
@@ -251,7 +260,7 @@ function startOf(path: string): string {
   try {
     return readStart(path, MAX_START_BYTES).toString("latin1")
   } catch {
-    return "" // reading the transcript itself reports the error
+    return "" // the error is reported when the transcript itself is read
   }
 }
 

@@ -1,5 +1,5 @@
-import { CONTEXT_TAG } from "../../core/context-tag.ts"
 import type { Effect, Hunk, Origin, Part } from "../../core/conversation.ts"
+import { CONTEXT_TAG } from "../../core/conversation.ts"
 import { PLAN_OPENING } from "../../core/plan.ts"
 import { array, isRecord, number, type RawRecord, record, records, string } from "../../core/record.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile } from "../kit/effects.ts"
@@ -7,7 +7,7 @@ import { splitInjected } from "../kit/messages.ts"
 
 // Finds out who wrote the text of a user record. The person typed only about half of the text in user turns.
 
-/** Blocks that Claude Code, its commands, hooks and editors insert into the user's turn. */
+/** The tags of blocks that Claude Code, its commands, hooks and editors insert into the user's turn. */
 const INJECTED_TAGS = [
   CONTEXT_TAG,
   "system-reminder",
@@ -42,13 +42,13 @@ const INJECTED_OPENINGS = [
   "Base directory for this skill: ",
 ]
 
-/** The first words of a compaction's summary; 1.0.x did not mark it in any other way. */
+/** The first words of a compaction's summary. Claude Code 1.0.x did not mark summaries in any other way. */
 const SUMMARY_OPENING = "This session is being continued from a previous conversation"
 
-/** Precedes the person's own words in the result of a refused tool call. */
+/** The text that precedes the person's own words in the result of a refused tool call. */
 const REFUSAL_PREFIX = "the user said:\n"
 
-/** The text of a content field, which is a string or blocks. */
+/** Returns the text of a content field, which is a string or a list of blocks. */
 export function contentText(content: unknown): string {
   if (typeof content === "string") return content
   let text = ""
@@ -64,10 +64,10 @@ function toolName(block: Record<string, unknown>): string | undefined {
   return block.type === "tool_reference" ? string(block.tool_name) : undefined
 }
 
-/** Authors of records in the user's turn, other than the person. */
+/** The values of `origin.kind` and `commandMode` that mark text in the user's turn as not written by the person. */
 const INJECTED_KINDS = new Set(["agent", "channel", "coordinator", "hook", "peer", "system", "task-notification"])
 
-/** Whether a user record or a queued command is marked as not typed by anyone. */
+/** Whether a user record or a queued command is marked as text that nobody typed. */
 export function isInjectedRecord(raw: Record<string, unknown>): boolean {
   if (raw.isMeta === true || raw.isVisibleInTranscriptOnly === true) return true
   const kind = string(record(raw.origin)?.kind) ?? string(raw.commandMode)
@@ -79,7 +79,7 @@ export function userParts(text: string, author: Origin): Part[] {
   const opening = text.trimStart()
   if (opening.startsWith(SUMMARY_OPENING)) return [{ type: "summary", text: text.trim(), origin: "agent" }]
   if (INJECTED_OPENINGS.some((words) => opening.startsWith(words))) return [injectedPart(text)]
-  // The agent wrote the accepted plan that starts this conversation.
+  // The conversation begins with an accepted plan, which the agent wrote.
   if (opening.startsWith(`${PLAN_OPENING}\n\n`)) return [{ type: "text", text: text.trim(), origin: "agent" }]
   const command = commandOf(text)
   const parts: Part[] = command ? [{ type: "text", text: command, origin: author }] : []
@@ -202,7 +202,7 @@ function editOutcome(call: ToolUse, result: ToolUseResult): EffectsAndHunks {
   if (path === undefined) return NO_OUTCOME
   const hunks = hunksOf(path, call, result)
   const effects =
-    hunks.length > 0 ? editEffects(hunks, call.id) : [{ ...fileEffect(path, "edited", call.id), ...sizeOf(call) }]
+    hunks.length > 0 ? editEffects(hunks, call.id) : [{ ...fileEffect(path, "edited", call.id), ...lineCountsOf(call) }]
   return { effects, hunks }
 }
 
@@ -224,8 +224,8 @@ function hunkOf(path: string, piece: RawRecord): Hunk[] {
   return [{ path, old_start, old_lines, new_start, new_lines, lines }]
 }
 
-/** The size of an edit if only its input is known. */
-function sizeOf({ tool, input }: ToolUse): { added?: number; removed?: number } {
+/** Counts the lines that an edit added and removed, from the input of its call alone. */
+function lineCountsOf({ tool, input }: ToolUse): { added?: number; removed?: number } {
   const edits = tool === "Edit" ? [input] : tool === "MultiEdit" ? records(input.edits) : []
   if (edits.length === 0) return {}
   const count = (field: string) => edits.reduce((sum, edit) => sum + linesIn(edit[field]), 0)
@@ -246,7 +246,7 @@ function pathOf(call: ToolUse, { structured }: ToolUseResult): string | undefine
   )
 }
 
-/** One answer of the model. Claude Code writes a record for each of its blocks, all with the same message id. */
+/** An answer from the model. Claude Code writes a record for each of its blocks, all with the same message id. */
 export type ModelAnswer = {
   key: string
   first: RawRecord
@@ -254,7 +254,7 @@ export type ModelAnswer = {
   blocks: RawRecord[]
   uuids: string[]
   usage: RawRecord | undefined
-  /** True after `end_turn`: the blocks no longer grow, so later blocks are added and replace none. */
+  /** True after `end_turn`. Blocks no longer grow then, so later blocks are added and do not replace earlier ones. */
   isComplete: boolean
 }
 
@@ -297,8 +297,8 @@ function addRecord(answer: ModelAnswer, raw: RawRecord, message: RawRecord): voi
 }
 
 /**
- * Counts the existing blocks that remain when new ones arrive. Older builds wrote the answer repeatedly while it grew: if the new
- * blocks extend the last existing ones, they replace them.
+ * Returns the number of existing blocks to keep when new blocks arrive. Older builds wrote an answer repeatedly while it grew, so
+ * new blocks that extend the last existing blocks replace those blocks.
  */
 function countStableBlocks(existing: RawRecord[], next: RawRecord[]): number {
   for (let from = Math.max(0, existing.length - next.length); from < existing.length; from++) {

@@ -6,12 +6,12 @@ export const claudeCodeHeadless: HeadlessAgent = {
   program: "claude",
   install: "npm install -g @anthropic-ai/claude-code@latest",
   login: "claude, then /login",
-  sendsTo: "Anthropic, or the other provider that your Claude Code is set up with",
+  sendsTo: "Anthropic, or another provider if your Claude Code is set up to use one",
   call: ({ systemFile, model }) => ({
     args: [
       "--print",
       ...["--output-format", "json"],
-      // Disables tools. If the model calls one anyway, the reply says that there is none.
+      // Disables all tools. If the model calls a tool anyway, Claude Code answers the call with an error.
       ...["--tools", ""],
       ...["--permission-mode", "dontAsk"],
       ...["--max-turns", "2"],

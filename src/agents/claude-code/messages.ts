@@ -29,12 +29,12 @@ export type Thread = {
 
 export type ThreadMessages = { messages: Message[]; calls: Map<string, ToolUse> }
 
-/** The number of characters of a hook's text to store. Usually only the beginning matters. */
-const MAX_HOOK_TEXT = 2_000
+/** A hook's text is cut after this many characters, because usually only the beginning matters. */
+const MAX_HOOK_CHARS = 2_000
 const SYNTHETIC = "<synthetic>"
 const NO_ANSWER = "No response requested."
 
-/** System records that are not shown. `api_error` is one of them: if all retries fail, there is also a message about it. */
+/** Subtypes of system records that are not shown. An `api_error` is followed by a message if all retries fail. */
 const SILENT_SUBTYPES = new Set([
   "agents_killed",
   "api_error",
@@ -59,7 +59,7 @@ const SHOWN_SUBTYPES = new Set([
   "scheduled_task_fire",
 ])
 
-/** Attachments that are context for the model: listings, reminders, states, copies of files. */
+/** Types of attachments that only give the model context: listings, reminders, states, copies of files. */
 const CONTEXT_ATTACHMENTS = new Set(
   `agent_listing_delta agent_mention already_read_file async_hook_response auto_mode auto_mode_exit batching_reminder_sent
   budget_usd command_permissions companion_intro compact_file_reference compaction_reminder context_efficiency
@@ -76,7 +76,7 @@ const CONTEXT_ATTACHMENTS = new Set(
 
 /**
  * Builds the messages of a thread, each at the position of its first record: Claude Code appends in chronological order, and the
- * parentUuid forks give no better order. Answers are built first, so that a result finds its call even if the call comes later.
+ * parentUuid chain gives no better order. Answers are built first, so that a result finds its call even if the call comes later.
  */
 export function messagesOf(thread: Thread, countUnknown: (type: string) => void): ThreadMessages {
   const entries = groupAnswers(thread.records, (raw, index) => keyOf(raw, thread, index))
@@ -107,7 +107,7 @@ export function messagesOf(thread: Thread, countUnknown: (type: string) => void)
   return { messages: withUniqueKeys(state.messages), calls: state.calls }
 }
 
-/** An answer of only white space is not a message, but it was paid for, so another answer gets its tokens. */
+/** An answer that is only white space is not a message, but it was paid for, so another answer gets its tokens. */
 function addUsageWithoutMessage(usage: Usage, state: ThreadState): void {
   const previous = state.messages.findLast((message) => message.role === "assistant")
   if (previous) previous.usage = addRequest(previous.usage, usage)
@@ -217,14 +217,14 @@ function claudeCodeUsage(usage: RawRecord | undefined): Usage | undefined {
   }
 }
 
-/** A web search uses a separate model, whose tokens are not recorded; the result has the number of searches. */
+/** Returns the number of web searches. A search uses a separate model, whose tokens are not recorded. */
 function searchUsage(structured: unknown): Usage | undefined {
   const searches = number(record(structured)?.searchCount)
   return searches ? { input: 0, output: 0, cache_read: 0, cache_write: 0, web_searches: searches } : undefined
 }
 
 function recordMessage(raw: RawRecord, index: number, state: ThreadState): Message | undefined {
-  const message = (role: Message["role"], parts: Part[]): Message => ({
+  const createMessage = (role: Message["role"], parts: Part[]): Message => ({
     key: keyOf(raw, state.thread, index),
     role,
     ...timeOf(raw),
@@ -233,14 +233,14 @@ function recordMessage(raw: RawRecord, index: number, state: ThreadState): Messa
   })
   switch (raw.type) {
     case "user":
-      return userMessage(raw, message, state)
+      return userMessage(raw, createMessage, state)
     case "attachment":
-      return attachmentMessage(raw, message, state)
+      return attachmentMessage(raw, createMessage, state)
     case "system":
-      return systemMessage(raw, message, state)
+      return systemMessage(raw, createMessage, state)
     case "queue-operation":
       return state.queued.has(raw)
-        ? message("user", userParts(contentText(raw.content), state.thread.author))
+        ? createMessage("user", userParts(contentText(raw.content), state.thread.author))
         : undefined
     case "pr-link":
       linkPullRequest(raw, state)
@@ -250,13 +250,13 @@ function recordMessage(raw: RawRecord, index: number, state: ThreadState): Messa
   }
 }
 
-type Draft = (role: Message["role"], parts: Part[]) => Message
+type MessageBuilder = (role: Message["role"], parts: Part[]) => Message
 
-function userMessage(raw: RawRecord, message: Draft, state: ThreadState): Message {
+function userMessage(raw: RawRecord, createMessage: MessageBuilder, state: ThreadState): Message {
   const content = record(raw.message)?.content
   if (raw.isCompactSummary === true) {
     const text = contentText(content).trim()
-    return message("system", text === "" ? [] : [{ type: "summary", text, origin: "agent" }])
+    return createMessage("system", text === "" ? [] : [{ type: "summary", text, origin: "agent" }])
   }
   const blocks: unknown[] = typeof content === "string" ? [content] : array(content)
   const results = blocks.filter((block) => isRecord(block) && block.type === "tool_result")
@@ -271,9 +271,9 @@ function userMessage(raw: RawRecord, message: Draft, state: ThreadState): Messag
       parts.push(imagePart(block.source, isInjectedRecord(raw) ? "injected" : state.thread.author))
     } else state.countUnknown(`block:${String(block.type)}`)
   }
-  if (parts[0]?.type === "summary") return message("system", parts)
+  if (parts[0]?.type === "summary") return createMessage("system", parts)
   const hasOwnText = parts.some((part) => part.type === "text" && part.origin !== "injected")
-  const result = message(results.length > 0 && !hasOwnText ? "tool" : "user", parts)
+  const result = createMessage(results.length > 0 && !hasOwnText ? "tool" : "user", parts)
   const usage = searchUsage(raw.toolUseResult)
   if (usage) result.usage = usage
   return result
@@ -327,21 +327,21 @@ function completeText(
     return (id && state.thread.spilled.get(id)) ?? (stdout !== undefined && stdout.length > text.length ? stdout : text)
   }
   if (tool !== "Read" || !text.trimEnd().endsWith("</system-reminder>")) return text
-  // Lines of the file are numbered, so a line that begins with the tag is not from the file.
+  // Read numbers the lines of a file, so a line that begins with this tag does not come from the file.
   const reminderStart = text.lastIndexOf("\n\n<system-reminder>")
   return reminderStart === -1 ? text : text.slice(0, reminderStart)
 }
 
-function attachmentMessage(raw: RawRecord, message: Draft, state: ThreadState): Message | undefined {
+function attachmentMessage(raw: RawRecord, createMessage: MessageBuilder, state: ThreadState): Message | undefined {
   const attachment = record(raw.attachment)
   if (!attachment) return undefined
   switch (attachment.type) {
     case "queued_command":
-      return state.queued.has(raw) ? message("user", queuedParts(raw, attachment, state)) : undefined
+      return state.queued.has(raw) ? createMessage("user", queuedParts(raw, attachment, state)) : undefined
     case "hook_additional_context":
-      return message("user", hookParts(contentText(attachment.content)))
+      return createMessage("user", hookParts(contentText(attachment.content)))
     case "hook_blocking_error":
-      return message("user", hookParts(string(record(attachment.blockingError)?.blockingError) ?? ""))
+      return createMessage("user", hookParts(string(record(attachment.blockingError)?.blockingError) ?? ""))
     case "file": {
       const path = string(attachment.filename)
       const prompt = state.messages.findLast((earlier) => earlier.role === "user")
@@ -367,17 +367,17 @@ function queuedParts(raw: RawRecord, attachment: RawRecord, state: ThreadState):
 }
 
 function hookParts(text: string): Part[] {
-  const excerpt = text.length > MAX_HOOK_TEXT ? `${text.slice(0, MAX_HOOK_TEXT)}…` : text
+  const excerpt = text.length > MAX_HOOK_CHARS ? `${text.slice(0, MAX_HOOK_CHARS)}…` : text
   return excerpt.trim() === "" ? [] : [injectedPart(excerpt)]
 }
 
-function systemMessage(raw: RawRecord, message: Draft, state: ThreadState): Message | undefined {
+function systemMessage(raw: RawRecord, createMessage: MessageBuilder, state: ThreadState): Message | undefined {
   const subtype = String(raw.subtype)
   const text = string(raw.content) ?? string(record(raw.error)?.message)
   if (SILENT_SUBTYPES.has(subtype)) return undefined
-  if (subtype === "local_command") return message("user", userParts(text ?? "", state.thread.author))
+  if (subtype === "local_command") return createMessage("user", userParts(text ?? "", state.thread.author))
   if (!SHOWN_SUBTYPES.has(subtype)) state.countUnknown(`system:${subtype}`)
-  return text === undefined ? undefined : message("system", [injectedPart(text)])
+  return text === undefined ? undefined : createMessage("system", [injectedPart(text)])
 }
 
 function linkPullRequest(raw: RawRecord, state: ThreadState): void {
@@ -406,7 +406,9 @@ function timeOf(raw: RawRecord): { at?: number } {
   return at === undefined ? {} : { at }
 }
 
-/** Returns the key of a message. A copy in a fork names the original record and has the same key, as it is the same message. */
+/**
+ * Returns the key of a message. A copy in a fork names the original record and gets the same key, because it is the same message.
+ */
 function keyOf(raw: RawRecord, thread: Thread, index: number): string {
   const original = string(record(raw.forkedFrom)?.messageUuid)
   if (original !== undefined) return original

@@ -7,10 +7,10 @@ import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { contentText, type ToolUse } from "./content.ts"
 import { messagesOf, type Thread, type ThreadMessages } from "./messages.ts"
 
-/** The authority of a transcript. It is above that of a subagent's records inside its parent's transcript. */
+/** The authority of a transcript. It is higher than the authority of a subagent's records inside its parent's transcript. */
 const TRANSCRIPT_AUTHORITY = 10
 const COPY_AUTHORITY = 5
-const MAX_TITLE = 120
+const MAX_TITLE_LENGTH = 120
 
 /** Record types that are parsed, or stored for a later parser; all others are counted. */
 const KNOWN_TYPES = new Set([
@@ -18,6 +18,7 @@ const KNOWN_TYPES = new Set([
   "ai-title",
   "assistant",
   "attachment",
+  "continued-in",
   "cost-state",
   "custom-title",
   "dex-spilled",
@@ -33,22 +34,24 @@ const KNOWN_TYPES = new Set([
   "worktree-state",
 ])
 
-/** Parses the conversations of one transcript: the one that it is named after, and subagents that are recorded only inside it. */
-export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parsed {
+/** Parses a transcript: the conversation after which the file is named, and subagents that are recorded only inside this file. */
+export function parseTranscript(rawRecords: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
-  const count = (type: string) => unknown.add(type)
+  const countUnknown = (type: string) => unknown.add(type)
   const name = transcriptNameOf(unit.key)
-  const { ownRecords, embedded, spilled } = assignRecords(all, name, count)
+  const { ownRecords, embedded, spilled } = assignRecords(rawRecords, name, countUnknown)
   const thread = messagesOf(
     { id: name.id, records: ownRecords, author: name.isSubagent ? "agent" : "person", spilled },
-    count,
+    countUnknown,
   )
   const conversations = [
     name.isSubagent ? subagentConversation(name, ownRecords, thread) : mainConversation(name, ownRecords, thread),
   ]
-  for (const [id, side] of embedded) {
-    const sideThread: Thread = { id, records: side.records, author: "agent", spilled }
-    conversations.push(embeddedConversation(id, side, name, thread.calls, messagesOf(sideThread, count)))
+  for (const [id, sidechain] of embedded) {
+    const sidechainThread: Thread = { id, records: sidechain.records, author: "agent", spilled }
+    conversations.push(
+      embeddedConversation(id, sidechain, name, thread.calls, messagesOf(sidechainThread, countUnknown)),
+    )
   }
   return {
     conversations: conversations.filter((conversation) => conversation.messages.length > 0),
@@ -56,13 +59,13 @@ export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parse
   }
 }
 
-type Name = { id: string; isSubagent: boolean; session: string | undefined }
+type TranscriptName = { id: string; isSubagent: boolean; session: string | undefined }
 
 /**
  * Parses `<project>/<session>.jsonl`, `<project>/<session>/subagents/…/agent-<id>.jsonl` or, from older builds,
  * `<project>/agent-<id>.jsonl`.
  */
-function transcriptNameOf(key: string): Name {
+function transcriptNameOf(key: string): TranscriptName {
   const segments = key.split("/")
   const stem = segments.at(-1)!.replace(/\.jsonl$/, "")
   if (!stem.startsWith("agent-")) return { id: stem, isSubagent: false, session: stem }
@@ -78,11 +81,15 @@ type EmbeddedThread = { records: RawRecord[]; call_id: string | undefined }
 type AssignedRecords = { ownRecords: RawRecord[]; embedded: Map<string, EmbeddedThread>; spilled: Map<string, string> }
 
 /** Assigns each record to its conversation. A record that was written twice counts once. */
-function assignRecords(all: Iterable<RawRecord>, name: Name, countUnknown: (type: string) => void): AssignedRecords {
+function assignRecords(
+  rawRecords: Iterable<RawRecord>,
+  name: TranscriptName,
+  countUnknown: (type: string) => void,
+): AssignedRecords {
   const seenUuids = new Set<string>()
   const assigned: AssignedRecords = { ownRecords: [], embedded: new Map(), spilled: new Map() }
   const sidechains = new Map<string, string>()
-  for (const raw of all) {
+  for (const raw of rawRecords) {
     const uuid = string(raw.uuid)
     if (uuid !== undefined) {
       if (seenUuids.has(uuid)) continue
@@ -120,7 +127,7 @@ function embeddedThread({ embedded }: AssignedRecords, id: string): EmbeddedThre
   return thread
 }
 
-/** Returns a subagent's records in a progress record, each once, with the session, folder and version of that record. */
+/** Returns a subagent's new records in a progress record, each with the progress record's session, folder and version. */
 function agentRecords(raw: RawRecord, data: RawRecord, seenUuids: Set<string>): RawRecord[] {
   const { sessionId, cwd, gitBranch, version, entrypoint } = raw
   const messages = [...records(data.normalizedMessages), record(data.message)]
@@ -132,7 +139,7 @@ function agentRecords(raw: RawRecord, data: RawRecord, seenUuids: Set<string>): 
   })
 }
 
-function mainConversation(name: Name, ownRecords: RawRecord[], thread: ThreadMessages): Conversation {
+function mainConversation(name: TranscriptName, ownRecords: RawRecord[], thread: ThreadMessages): Conversation {
   const facts = factsOf(ownRecords)
   const title = titleOf(ownRecords)
   const fork_of = string(ownRecords.map((raw) => record(raw.forkedFrom)?.sessionId ?? raw.forkedFrom).find(string))
@@ -149,14 +156,14 @@ function mainConversation(name: Name, ownRecords: RawRecord[], thread: ThreadMes
   }
 }
 
-/** Finds the resumed conversation. Claude Code 1.0.x copied it into the new file; the copies have the old session id. */
+/** Finds the id of a resumed conversation, which Claude Code 1.0.x copied into the new file together with its session id. */
 function resumedFrom(ownRecords: RawRecord[], id: string): string | undefined {
   const sessions = new Set(ownRecords.flatMap((raw) => (raw.uuid !== undefined ? (string(raw.sessionId) ?? []) : [])))
   if (!sessions.delete(id)) return undefined
   return [...sessions].at(-1)
 }
 
-function subagentConversation(name: Name, ownRecords: RawRecord[], thread: ThreadMessages): Conversation {
+function subagentConversation(name: TranscriptName, ownRecords: RawRecord[], thread: ThreadMessages): Conversation {
   const facts = factsOf(ownRecords)
   const meta = ownRecords.findLast((raw) => raw.type === "dex-subagent")
   const parent =
@@ -178,7 +185,7 @@ function subagentConversation(name: Name, ownRecords: RawRecord[], thread: Threa
 function embeddedConversation(
   id: string,
   thread: EmbeddedThread,
-  parent: Name,
+  parent: TranscriptName,
   calls: Map<string, ToolUse>,
   parsed: ThreadMessages,
 ): Conversation {
@@ -190,16 +197,16 @@ function embeddedConversation(
     kind: "subagent",
     title,
     ...factsOf(thread.records).fields,
-    // A resumed conversation's copy still names the conversation that started the subagent.
+    // A copy in a resumed conversation still names the original conversation, which started the subagent.
     parent: { id: string(thread.records[0]?.sessionId) ?? parent.id, call_id },
     messages: parsed.messages,
     authority: COPY_AUTHORITY,
   }
 }
 
-/** Finds the call that started a sidechain. It has the same prompt; 1.0.x does not record its id. */
-function callByPrompt(side: RawRecord[], calls: Map<string, ToolUse>): string | undefined {
-  const prompt = contentText(record(side.find((raw) => raw.type === "user")?.message)?.content).trim()
+/** Finds the call that started a sidechain by its prompt, because Claude Code 1.0.x does not record the call's id. */
+function callByPrompt(sidechain: RawRecord[], calls: Map<string, ToolUse>): string | undefined {
+  const prompt = contentText(record(sidechain.find((raw) => raw.type === "user")?.message)?.content).trim()
   if (prompt === "") return undefined
   for (const call of calls.values()) {
     const callPrompt = string(call.input.prompt)
@@ -218,8 +225,8 @@ function factsOf(ownRecords: RawRecord[]): { fields: ConversationFacts; isAutoma
   let git_branch: string | undefined
   let git_commit: string | undefined
   let agent_version: string | undefined
-  let first = Number.POSITIVE_INFINITY
-  let last = Number.NEGATIVE_INFINITY
+  let startedAt = Number.POSITIVE_INFINITY
+  let endedAt = Number.NEGATIVE_INFINITY
   let [ranByScript, ranByPerson] = [false, false]
   for (const raw of ownRecords) {
     const worktree = record(raw.worktreeSession)
@@ -235,8 +242,8 @@ function factsOf(ownRecords: RawRecord[]): { fields: ConversationFacts; isAutoma
     }
     const at = time(raw.timestamp)
     if (at === undefined) continue
-    if (at < first) first = at
-    if (at > last) last = at
+    if (at < startedAt) startedAt = at
+    if (at > endedAt) endedAt = at
   }
   return {
     fields: {
@@ -244,14 +251,17 @@ function factsOf(ownRecords: RawRecord[]): { fields: ConversationFacts; isAutoma
       git_branch,
       git_commit,
       agent_version,
-      started_at: first <= last ? first : undefined,
-      ended_at: first <= last ? last : undefined,
+      started_at: startedAt <= endedAt ? startedAt : undefined,
+      ended_at: startedAt <= endedAt ? endedAt : undefined,
     },
     isAutomatic: ranByScript && !ranByPerson,
   }
 }
 
-/** Prefers the person's title to the agent's, and that to a summary. Of several titles of a kind, the last one counts. */
+/**
+ * Prefers the person's title to the agent's, and the agent's to a summary. If there are several titles of one kind, the last one
+ * counts.
+ */
 function titleOf(ownRecords: RawRecord[]): Title | undefined {
   const lastText = (type: string, field: string) =>
     string(ownRecords.findLast((raw) => raw.type === type && raw[field])?.[field])
@@ -277,13 +287,13 @@ function summaryOf(ownRecords: RawRecord[]): string | undefined {
 
 function shortTitle(text: string): string {
   const line = text.replace(/\s+/g, " ").trim()
-  return line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1)}…` : line
+  return line.length > MAX_TITLE_LENGTH ? `${line.slice(0, MAX_TITLE_LENGTH - 1)}…` : line
 }
 
-// Claude Code's log of prompts, with all projects in one file. Transcripts are deleted after a month, but the log remains, so it
-// still has what the person typed in a deleted conversation.
+// Parses Claude Code's log of prompts, one file for all projects. Claude Code deletes transcripts after a month but keeps the
+// log, which therefore still contains what the person typed in a deleted conversation.
 
-/** The authority of the prompt log, below that of any transcript of the same conversation. */
+/** The authority of the prompt log. It is lower than the authority of any transcript. */
 const PROMPT_LOG_AUTHORITY = 1
 
 export function stripPrompt(raw: RawRecord, chars: number): RawRecord {
@@ -295,11 +305,11 @@ export function stripPrompt(raw: RawRecord, chars: number): RawRecord {
   return chars > 1_000_000 ? cutLongTexts(raw) : raw
 }
 
-export function parseHistory(all: Iterable<RawRecord>): Parsed {
+export function parseHistory(rawRecords: Iterable<RawRecord>): Parsed {
   const conversations = new Map<string, Conversation>()
   const promptKeys = new Set<string>()
   const unknown = createCounts()
-  for (const raw of all) {
+  for (const raw of rawRecords) {
     if (typeof raw.display !== "string") {
       unknown.add(string(raw.type) ?? "untyped")
       continue
@@ -331,8 +341,11 @@ function promptOf(raw: RawRecord, display: string): Message {
   return { key, role: "user", at, parts }
 }
 
-/** The conversation of a prompt. Older builds did not record it, so prompts of the same project and day are grouped. */
-export function promptOwner(raw: RawRecord): string {
+/**
+ * Returns the id of the conversation to which a prompt belongs. Older builds did not record it, so prompts of the same project
+ * and day are grouped.
+ */
+export function promptConversationId(raw: RawRecord): string {
   const at = time(raw.timestamp)
   const day = at === undefined ? "undated" : new Date(at).toISOString().slice(0, 10)
   return string(raw.sessionId) ?? `history-${hash(string(raw.project) ?? "")}-${day}`
@@ -340,7 +353,7 @@ export function promptOwner(raw: RawRecord): string {
 
 function conversationOf(raw: RawRecord, conversations: Map<string, Conversation>): Conversation {
   const project = string(raw.project)
-  const id = promptOwner(raw)
+  const id = promptConversationId(raw)
   const existing = conversations.get(id)
   if (existing) return existing
   const conversation: Conversation = {

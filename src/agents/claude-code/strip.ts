@@ -5,7 +5,7 @@ import { contentText } from "./content.ts"
 // Reduces a Claude Code record before it is stored. Fields are set to undefined and not deleted: JSON omits them, and V8 keeps
 // the objects fast.
 
-/** Types of records that repeat others or say nothing about the conversation. */
+/** Types of records that repeat other records or say nothing about the conversation. */
 const DROPPED_TYPES = new Set([
   "agent-color",
   "agent-setting",
@@ -32,27 +32,35 @@ const DROPPED_TYPES = new Set([
 ])
 
 /** Types of progress records that have no content, and that no other record names as its parent. */
-const TICKS = new Set(["bash_progress", "mcp_progress", "query_update", "search_results_received", "waiting_for_task"])
+const EMPTY_PROGRESS_TYPES = new Set([
+  "bash_progress",
+  "mcp_progress",
+  "query_update",
+  "search_results_received",
+  "waiting_for_task",
+])
 
 /** Types of system records that matter only as links of the parentUuid chain. */
 const SYSTEM_LINKS = new Set(["stop_hook_summary", "turn_duration", "session_start"])
 
 /**
- * Types of attachments whose text is stored. Of all others (listings, reminders, copies of files), only short fields are stored.
+ * Types of attachments whose text is stored. For all other types (listings, reminders, copies of files), only short fields are
+ * stored.
  */
 const TEXT_ATTACHMENTS = new Set(["queued_command", "hook_additional_context", "hook_blocking_error"])
 
-const LONG_LINE = 1_000_000
-const MAX_SHORT_FIELD = 300
+const LONG_LINE_CHARS = 1_000_000
+const MAX_SHORT_FIELD_CHARS = 300
 /** Fields of a structured result with fewer characters than this are not compared with the text. */
 const MIN_DUPLICATE_LENGTH = 64
 
-const TICK_MARK = '"type":"progress","data":'
+const PROGRESS_MARK = '"type":"progress","data":'
 const TYPE_MARK = '{"type":"'
 
 /**
- * Returns false for a line that `strip` would drop. Matches only text that cannot be inside a string, where quotes are escaped.
- * Returns true for a line that may contain a second record: in a single compact record, `{"` always follows `:`, `[` or `,`.
+ * Returns false only for a line that `strip` would drop. Matches only text that cannot be inside a string, where quotes are
+ * escaped. Returns true for a line that may contain a second record: in a single compact record, `{"` always follows `:`, `[` or
+ * `,`.
  */
 export function isWantedLine(line: string): boolean {
   if (line.startsWith(TYPE_MARK)) {
@@ -60,21 +68,21 @@ export function isWantedLine(line: string): boolean {
     return !(DROPPED_TYPES.has(type) && line.endsWith("}") && !/[^:[,]\{"/.test(line))
   }
   const brace = line.indexOf("{", 1)
-  if (!line.startsWith(TICK_MARK, brace - TICK_MARK.length) || !line.startsWith(TYPE_MARK, brace)) return true
+  if (!line.startsWith(PROGRESS_MARK, brace - PROGRESS_MARK.length) || !line.startsWith(TYPE_MARK, brace)) return true
   const kind = line.slice(brace + TYPE_MARK.length, line.indexOf('"', brace + TYPE_MARK.length))
-  return !(TICKS.has(kind) && line.endsWith("}") && line.indexOf('{"', brace + 1) === -1)
+  return !(EMPTY_PROGRESS_TYPES.has(kind) && line.endsWith("}") && line.indexOf('{"', brace + 1) === -1)
 }
 
 const ORIGINAL_FILE_MARK = '"originalFile":"'
-const CUT = "[dex: cut]"
+const CUT_NOTE = "[dex: cut]"
 
-/** Parses a line without the copy of the file in an edit's result, which makes up a quarter of all bytes. */
+/** Parses a line without the copy of the file in an edit's result. Such copies make up a quarter of all bytes. */
 export function parseLine(line: string): RawRecord | undefined {
   const key = line.indexOf(ORIGINAL_FILE_MARK)
   if (key !== -1) {
     const from = key + ORIGINAL_FILE_MARK.length
-    const cut = parseObject(line.slice(0, from) + CUT + line.slice(endOfString(line, from)))
-    if (record(cut?.toolUseResult)?.originalFile === CUT) return cut // otherwise the match was a different field
+    const cut = parseObject(line.slice(0, from) + CUT_NOTE + line.slice(endOfString(line, from)))
+    if (record(cut?.toolUseResult)?.originalFile === CUT_NOTE) return cut // otherwise the mark belonged to a different field
   }
   return parseObject(line)
 }
@@ -91,7 +99,7 @@ function endOfString(line: string, from: number): number {
 /** Strips a record. `chars` is the length of the line: only a long line can contain a text that must be cut. */
 export function stripClaudeCodeRecord(raw: RawRecord, chars: number): RawRecord | undefined {
   const stripped = stripByType(raw)
-  return stripped && chars > LONG_LINE ? cutLongTexts(stripped) : stripped
+  return stripped && chars > LONG_LINE_CHARS ? cutLongTexts(stripped) : stripped
 }
 
 function stripByType(raw: RawRecord): RawRecord | undefined {
@@ -114,16 +122,32 @@ function stripByType(raw: RawRecord): RawRecord | undefined {
   }
 }
 
-const ENVELOPE_BULK = ["userType", "slug", "requestId", "todos", "thinkingMetadata", "imagePasteIds", "turnPosition"]
-const MESSAGE_BULK = ["type", "role", "stop_sequence", "stop_details", "container", "context_management", "diagnostics"]
+const UNSTORED_RECORD_FIELDS = [
+  "userType",
+  "slug",
+  "requestId",
+  "todos",
+  "thinkingMetadata",
+  "imagePasteIds",
+  "turnPosition",
+]
+const UNSTORED_MESSAGE_FIELDS = [
+  "type",
+  "role",
+  "stop_sequence",
+  "stop_details",
+  "container",
+  "context_management",
+  "diagnostics",
+]
 
 /** Strips a user or assistant record in place, or such a message inside a progress record. */
 function stripMessage(raw: RawRecord): void {
-  drop(raw, ENVELOPE_BULK)
-  if (raw.planContent !== undefined) raw.planContent = true // the text contains the plan
+  drop(raw, UNSTORED_RECORD_FIELDS)
+  if (raw.planContent !== undefined) raw.planContent = true // the message's text contains the plan
   const message = record(raw.message)
   if (!message) return
-  drop(message, MESSAGE_BULK)
+  drop(message, UNSTORED_MESSAGE_FIELDS)
   if (message.stop_reason === null) message.stop_reason = undefined
   const usage = record(message.usage)
   if (usage) message.usage = stripUsage(usage)
@@ -131,7 +155,10 @@ function stripMessage(raw: RawRecord): void {
   if (raw.toolUseResult !== undefined) raw.toolUseResult = stripToolResult(raw.toolUseResult, text)
 }
 
-/** Removes zeros and empty fields. Everything else stays, because the cost of an answer is lost once the file is gone. */
+/**
+ * Removes zeros and empty fields. Everything else is kept, because the cost of an answer could not be recovered once Claude Code
+ * deletes the file.
+ */
 function stripUsage(usage: RawRecord): RawRecord {
   const result: RawRecord = {}
   for (const field in usage) {
@@ -180,7 +207,7 @@ function stripBytes(block: RawRecord): void {
   block.source = { type: source.type, ...digestOf(Buffer.from(data, encoding), string(source.media_type)) }
 }
 
-/** Removes from a tool's structured result what the tool_result text or the call's input already contains. */
+/** Removes the fields of a tool's structured result that repeat the tool_result text or the call's input. */
 function stripToolResult(result: unknown, text: string): unknown {
   if (typeof result === "string") return text.includes(result.replace(/^Error: /, "")) ? undefined : result
   if (Array.isArray(result)) {
@@ -200,7 +227,7 @@ function stripToolResult(result: unknown, text: string): unknown {
   const file = record(result.file)
   if (file) {
     drop(file, ["base64"])
-    // The text has the same lines with numbers, so it is longer.
+    // The text contains the same lines with numbers, so it is longer than the file's content.
     if (typeof file.content === "string" && file.content.length <= text.length) drop(file, ["content"])
   }
   const task = record(result.task)
@@ -228,13 +255,13 @@ function stripProgress(raw: RawRecord): RawRecord | undefined {
   const data = record(raw.data)
   const kind = data?.type
   if (data && kind === "agent_progress") {
-    drop(raw, ENVELOPE_BULK)
+    drop(raw, UNSTORED_RECORD_FIELDS)
     const message = record(data.message)
     if (message) stripMessage(message)
     raw.data = { type: kind, agentId: data.agentId, message, ...spokenMessages(data.normalizedMessages) }
     return raw
   }
-  if (typeof kind === "string" && TICKS.has(kind)) return undefined
+  if (typeof kind === "string" && EMPTY_PROGRESS_TYPES.has(kind)) return undefined
   return { type: raw.type, uuid: raw.uuid, parentUuid: raw.parentUuid, data: { type: kind } }
 }
 
@@ -243,12 +270,12 @@ function stripProgress(raw: RawRecord): RawRecord | undefined {
  * record. Tool calls and results are dropped, because they have their own progress records.
  */
 function spokenMessages(messages: unknown): RawRecord {
-  const spoken = records(messages).filter((message) => {
+  const storedMessages = records(messages).filter((message) => {
     const blocks = records(record(message.message)?.content)
     return message.type === "assistant" && blocks.some((block) => block.type === "text" || block.type === "thinking")
   })
-  for (const message of spoken) stripMessage(message)
-  return spoken.length > 0 ? { normalizedMessages: spoken } : {}
+  for (const message of storedMessages) stripMessage(message)
+  return storedMessages.length > 0 ? { normalizedMessages: storedMessages } : {}
 }
 
 function stripSystem(raw: RawRecord): RawRecord {
@@ -261,14 +288,14 @@ function stripSystem(raw: RawRecord): RawRecord {
       timestamp: raw.timestamp,
     }
   }
-  drop(raw, ENVELOPE_BULK)
+  drop(raw, UNSTORED_RECORD_FIELDS)
   const error = record(raw.error)
   if (error) drop(error, ["headers", "rateLimits"])
   return raw
 }
 
 function stripAttachment(raw: RawRecord): RawRecord {
-  drop(raw, ENVELOPE_BULK)
+  drop(raw, UNSTORED_RECORD_FIELDS)
   drop(raw, ["rendered", "renderedRole"])
   const attachment = record(raw.attachment)
   if (!attachment) return raw
@@ -278,12 +305,13 @@ function stripAttachment(raw: RawRecord): RawRecord {
 }
 
 function shortFields(fields: RawRecord): RawRecord {
-  const short: RawRecord = {}
+  const storedFields: RawRecord = {}
   for (const key in fields) {
     const value = fields[key]
-    if (typeof value === "string" ? value.length <= MAX_SHORT_FIELD : typeof value !== "object") short[key] = value
+    if (typeof value === "string" ? value.length <= MAX_SHORT_FIELD_CHARS : typeof value !== "object")
+      storedFields[key] = value
   }
-  return short
+  return storedFields
 }
 
 function drop(fields: RawRecord, keys: readonly string[]): void {

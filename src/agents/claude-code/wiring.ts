@@ -7,28 +7,29 @@ import {
   hookStart,
   proactiveHooks,
   RETRIEVAL_AGENT,
+  SKILL_FILE,
   serverStart,
   shellStart,
-  skillFile,
   syncHook,
   type Wiring,
 } from "../kit/wiring.ts"
 
-/** SessionStart also fires on resume, after `/clear` and after a compaction. */
+/** The hooks that dex adds. SessionStart also fires on resume, after `/clear` and after a compaction. */
 export const CLAUDE_CODE_HOOKS: readonly HookEvent[] = [
   { event: "SessionStart" },
   { event: "UserPromptSubmit" },
   { event: "PreToolUse", tools: "Read|Edit|Write|MultiEdit" },
   { event: "PostToolUseFailure", tools: "Bash" },
   { event: "SubagentStart" },
+  { event: "PreCompact" },
 ]
 
 export const claudeCodeWiring: Wiring = {
-  signs: (machine) => ({ paths: [folder(machine), settings(machine)], program: "claude" }),
+  signs: (machine) => ({ paths: [configFolder(machine), settingsFile(machine)], program: "claude" }),
   trust: "lets the dex-retrieval sub-agent run dex commands that only read, without asking you.",
   files: (machine, bin) => [
     {
-      path: settings(machine),
+      path: settingsFile(machine),
       additions: [
         {
           type: "property",
@@ -38,15 +39,15 @@ export const claudeCodeWiring: Wiring = {
       ],
     },
     {
-      path: join(folder(machine), "settings.json"),
+      path: join(configFolder(machine), "settings.json"),
       additions: [
         ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin, "program")),
         ...proactiveHooks("claude_code", CLAUDE_CODE_HOOKS, HOOK_TIMEOUT_MS / 1000, bin, "program"),
       ],
     },
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
+    { path: join(configFolder(machine), "skills", "dex", "SKILL.md"), additions: [SKILL_FILE] },
     {
-      path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
+      path: join(configFolder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
       additions: [
         claudeCodeSubagent(shellStart(bin), {
           server: "mcp__dex",
@@ -58,11 +59,11 @@ export const claudeCodeWiring: Wiring = {
   ],
 }
 
-function folder({ home, env }: Machine): string {
+function configFolder({ home, env }: Machine): string {
   return env.CLAUDE_CONFIG_DIR || join(home, ".claude")
 }
 
-/** The user's settings file. Servers are configured next to the folder, or inside it if CLAUDE_CONFIG_DIR is set. */
-function settings({ home, env }: Machine): string {
+/** The file that configures MCP servers. It is next to the configuration folder, or inside it if CLAUDE_CONFIG_DIR is set. */
+function settingsFile({ home, env }: Machine): string {
   return join(env.CLAUDE_CONFIG_DIR || home, ".claude.json")
 }

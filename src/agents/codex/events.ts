@@ -13,7 +13,7 @@ import {
   speakerOf,
 } from "./rollout.ts"
 
-/** Types of events that response items repeat, or that are about the harness and not the conversation. */
+/** Types of events that response items repeat, or that are about Codex itself and not the conversation. */
 const IGNORED_EVENTS = new Set([
   "collab_agent_interaction_end",
   "collab_agent_spawn_end",
@@ -50,7 +50,7 @@ const IGNORED_ITEMS = new Set([
   "SubAgentActivity",
 ])
 
-/** Handles an `event_msg`, which describes what the harness showed on its screen. */
+/** Handles an `event_msg`, which records something that Codex showed on the screen. */
 export function handleEvent(rollout: Rollout, payload: RawRecord, at?: number): void {
   const id = string(payload.call_id)
   switch (payload.type) {
@@ -62,7 +62,7 @@ export function handleEvent(rollout: Rollout, payload: RawRecord, at?: number): 
       addTokens(rollout, payload)
       break
     case "thread_rolled_back":
-      rollout.entries.push({ turns: number(payload.num_turns) ?? 0 })
+      rollout.entries.push({ turnCount: number(payload.num_turns) ?? 0 })
       break
     case "thread_name_updated":
       // a fork also contains its parent's renamings
@@ -175,12 +175,12 @@ function addStandIn(
   addMessage(rollout, "assistant", parts, { payload: withEventId(payload), at, kind, isStandIn: true })
 }
 
-/** Gives the event its own id. A completed item has the id of the response item that it repeats, which needs it as its key. */
+/** Gives an event its own id. A completed item has the same id as the response item that it repeats, whose key is that id. */
 function withEventId(payload: RawRecord): RawRecord {
   return payload.id === undefined ? payload : { ...payload, id: `${payload.id}:event` }
 }
 
-/** Adds tokens to the last reply. Codex writes them after each model call, and again, unchanged, when it refreshes the limits. */
+/** Adds tokens to the last reply. Codex writes them after each model call, and again when it refreshes the rate limits. */
 function addTokens(rollout: Rollout, payload: RawRecord): void {
   const info = record(payload.info) ?? payload
   const total = record(info.total_token_usage)
@@ -193,7 +193,7 @@ function addTokens(rollout: Rollout, payload: RawRecord): void {
   if (rollout.lastReply) rollout.lastReply.usage = addRequest(rollout.lastReply.usage, usage)
 }
 
-/** Adds search results, because the response item has only the query. */
+/** Adds a message with search results, because the response item has only the query. */
 function addSearchResults(rollout: Rollout, id: string | undefined, search: RawRecord, at?: number): void {
   const text = records(search.results)
     .map((hit) => [hit.title, hit.url, hit.snippet].flatMap((line) => string(line) ?? []).join("\n"))
@@ -208,7 +208,7 @@ function addSearchResults(rollout: Rollout, id: string | undefined, search: RawR
 function noteCommand(rollout: Rollout, id: string | undefined, event: RawRecord): void {
   const call = callWithId(rollout, id)
   call.exitStatus = number(event.exit_code) ?? call.exitStatus
-  // input typed into a running command is reported with that command again
+  // when the agent types into a running command, this event repeats the command
   if (event.source !== "unified_exec_interaction") call.command ??= commandText(event.command)
   call.reads.push(...filesRead(event.parsed_cmd).filter((path) => !call.reads.includes(path)))
 }

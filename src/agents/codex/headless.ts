@@ -44,7 +44,7 @@ export const codexHeadless: HeadlessAgent = {
   program: "codex",
   install: "npm install -g @openai/codex@latest",
   login: "codex login",
-  sendsTo: "OpenAI, and with them your global AGENTS.md, which Codex always adds",
+  sendsTo: "OpenAI, together with your global AGENTS.md, which Codex always adds",
   call: ({ systemFile, model, scratch }) => ({
     args: [
       "exec",
@@ -61,7 +61,7 @@ export const codexHeadless: HeadlessAgent = {
       "-",
     ],
     env: {
-      // Provides no machine on which a tool could run.
+      // Without an execution server, there is no machine on which a tool could run.
       CODEX_EXEC_SERVER_URL: "none",
       CODEX_SQLITE_HOME: scratch,
       CODEX_THREAD_ID: undefined,
@@ -70,7 +70,7 @@ export const codexHeadless: HeadlessAgent = {
   read: ({ stdout }) => read(stdout),
 }
 
-/** Parses the output, one event per line. Messages before the last one are not the answer. */
+/** Parses the output, one event per line. Only the last message is the answer. */
 function read(stdout: string): HeadlessReply | undefined {
   let text: string | undefined
   let usage: Record<string, unknown> | undefined

@@ -1,5 +1,5 @@
-import { CONTEXT_TAG } from "../../core/context-tag.ts"
 import type { Origin, Part } from "../../core/conversation.ts"
+import { CONTEXT_TAG } from "../../core/conversation.ts"
 import { array, number, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import { combineUsage, type Usage } from "../../core/usage.ts"
 import { imagePart, splitInjected, type TextRun } from "../kit/messages.ts"
@@ -79,7 +79,7 @@ export function handleItem(rollout: Rollout, payload: RawRecord, at?: number, or
 function handleMessage(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
   const content = contentOf(payload)
   if (payload.role === "assistant") {
-    const parts = content.flatMap((piece) => contentParts(piece, asSpeakersText, "agent"))
+    const parts = content.flatMap((piece) => contentParts(piece, asSpeakerText, "agent"))
     addMessage(rollout, "assistant", parts, { payload, at, kind: "reply" })
     return
   }
@@ -104,16 +104,16 @@ export function messageParts(rollout: Rollout, payload: RawRecord, ordinal?: num
   const speaker = speakerOf(rollout, payload, ordinal)
   const metadata = record(payload.internal_chat_message_metadata_passthrough)
   const kinds = array(metadata?.content_item_kinds)
-  const notes = array(metadata?.content_item_metadata)
+  const itemMetadata = array(metadata?.content_item_metadata)
   return contentOf(payload).flatMap((piece, i) => {
     const kind = string(kinds[i])
     if (kind === undefined || kind === "unknown") return contentParts(piece, splitPrompt, speaker)
-    const isTyped = kind.startsWith("user.") || record(record(notes[i])?.provenance)?.type === "user"
+    const isTyped = kind.startsWith("user.") || record(record(itemMetadata[i])?.provenance)?.type === "user"
     return contentParts(piece, isTyped ? splitRequest : asInjectedText, isTyped ? speaker : "injected")
   })
 }
 
-/** Finds the working directory, which the oldest files name only in the text before the first prompt. */
+/** Adds the working directory, which the oldest files name only in the text before the first prompt. */
 function noteFolder(rollout: Rollout, parts: Part[]): void {
   for (const part of parts) {
     if (part.origin !== "injected") continue
@@ -156,7 +156,7 @@ function addResult(rollout: Rollout, payload: RawRecord, at: number | undefined,
   call.failed ??= failed
 }
 
-/** A message from one agent to another. */
+/** Parses a message from one agent to another. */
 export function agentMessageParts(payload: RawRecord): Part[] {
   const text = string(payload.content) ?? itemsText(payload.content)
   const author = string(payload.author)
@@ -176,11 +176,11 @@ function json(value: unknown): string {
 
 // Converts Codex's content pieces and token counts.
 
-type Split = (text: string) => TextRun[]
-export const asSpeakersText: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
-const asInjectedText: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: true }])
+type TextSplitter = (text: string) => TextRun[]
+export const asSpeakerText: TextSplitter = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
+const asInjectedText: TextSplitter = (text) => (text.trim() === "" ? [] : [{ text, injected: true }])
 
-export function contentParts(piece: RawRecord, split: Split, speaker: Origin): Part[] {
+export function contentParts(piece: RawRecord, split: TextSplitter, speaker: Origin): Part[] {
   if (piece.type === "input_image" || piece.type === "image") {
     return piece.image_url ? [imagePart(piece.image_url, speaker, string(piece.image_url))] : []
   }
@@ -229,7 +229,7 @@ export function usageSince(total: Usage | undefined, earlier: Usage | undefined)
   return total && earlier ? combineUsage(total, earlier, (x, y) => Math.max(0, x - y)) : total
 }
 
-/** Keeps the fields that are strings. */
+/** Returns only those fields whose values are strings. */
 export function textFields<K extends string>(fields: Record<K, unknown>): Partial<Record<K, string>> {
   const texts: Partial<Record<K, string>> = {}
   for (const key in fields) {
@@ -279,7 +279,7 @@ export function splitPrompt(text: string): TextRun[] {
   return [{ text: trimmed.slice(0, end + INSTRUCTIONS_END.length), injected: true }, ...splitPrompt(rest)]
 }
 
-/** Splits a text at the request. The IDE extension writes open files and selections before it. */
+/** Splits a text at the heading of the request. The IDE extension writes open files and selections before this heading. */
 function splitRequest(text: string): TextRun[] {
   const trimmed = text.trim()
   const headingStart = trimmed.startsWith("# ") ? trimmed.indexOf(REQUEST_HEADING) : -1

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import type { Conversation, Kind, Message, Title } from "../../core/conversation.ts"
-import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
+import { number, parseObject, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import { addRequest } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { handleEvent } from "./events.ts"
@@ -26,7 +26,8 @@ import {
  */
 export function parseRollout(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const rollout = newRollout(unit)
-  for (const line of raw) handleRecord(rollout, line)
+  for (const line of raw)
+    for (const each of line.table === "thread_items" ? rolloutLines(line) : [line]) handleRecord(rollout, each)
   for (const [id, call] of rollout.calls) finishCall(call, id)
   if (!rollout.hasTokenCounts) {
     for (const { message, usage } of rollout.usageRecords) message.usage = addRequest(message.usage, usage)
@@ -36,14 +37,19 @@ export function parseRollout(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return { conversations, unknown: Object.fromEntries(rollout.unknown) }
 }
 
+/** The keys of threads that are read from Codex's database of items, because they have no rollout. */
+export const HISTORY_PREFIX = "history:"
+const AUTHORITY = { rollout: 10, history: 5 }
+
 const IGNORED_RECORDS = new Set(["world_state", "security_risk_score", "inter_agent_communication_metadata"])
 
 function handleRecord(rollout: Rollout, line: RawRecord): void {
   const at = time(line.timestamp)
-  rollout.lastAt = at ?? rollout.lastAt
+  rollout.lastTime = at ?? rollout.lastTime
   const payload = record(line.payload)
   if (line.type === "dex-thread") rollout.thread = line
   else if (line.type === "dex-cut") rollout.isCut = true
+  else if (line.type === "dex-history") handleHistoryHeader(rollout, line)
   else if (!payload) handleBareRecord(rollout, line, at)
   else {
     switch (line.type) {
@@ -79,8 +85,8 @@ function handleRecord(rollout: Rollout, line: RawRecord): void {
 }
 
 /**
- * Handles a record from before mid-2025, when there was no envelope: a header, then the items themselves, with state records in
- * between.
+ * Handles a record from before mid-2025, when records had no envelope. Such a file has a header, then the items themselves, with
+ * state records in between.
  */
 function handleBareRecord(rollout: Rollout, line: RawRecord, at?: number): void {
   if (line.record_type === "state") return
@@ -96,22 +102,85 @@ function handleHeader(rollout: Rollout, meta: RawRecord): void {
   if (meta.id === rollout.meta.id) addCwd(rollout, meta.cwd)
 }
 
-/** Drops events that repeat response items, and marks the turns that were rolled back. */
+/** Handles what Codex's list says about a thread without a rollout. */
+function handleHistoryHeader(rollout: Rollout, line: RawRecord): void {
+  const { id, cwd, cli_version, thread_source, model } = line
+  const source = parseObject(string(line.source) ?? "") ?? line.source
+  const git = { commit_hash: line.git_sha, branch: line.git_branch, repository_url: line.git_origin_url }
+  handleHeader(rollout, { id, cwd, cli_version, source, thread_source, git })
+  rollout.model = string(model)
+}
+
+/** The records of a rollout from which Codex made an item. Items of other types are as in `item_completed`. */
+function rolloutLines({
+  item_json,
+  turn_id,
+  rollout_ordinal: ordinal,
+  created_at_ms: timestamp,
+}: RawRecord): RawRecord[] {
+  const item = record(item_json) ?? {}
+  const id = string(item.id)
+  const line = (type: string, payload: RawRecord) => ({ type, timestamp, ordinal, payload })
+  const response = (payload: RawRecord) => line("response_item", { ...payload, turn_id })
+  const completed = (type: string, fields: RawRecord = item) =>
+    line("event_msg", { type: "item_completed", turn_id, item: { ...fields, id, type } })
+  const call = (name: string, input: RawRecord, output: unknown) => [
+    response({ type: "function_call", id: `${id}:call`, call_id: id, name, arguments: JSON.stringify(input) }),
+    response({ type: "function_call_output", id: `${id}:output`, call_id: id, output: output ?? "" }),
+  ]
+  switch (item.type) {
+    case "userMessage":
+      return [response({ type: "message", id, role: "user", content: item.content })]
+    case "agentMessage":
+      return [response({ type: "message", id, role: "assistant", content: [{ type: "output_text", text: item.text }] })]
+    case "reasoning":
+      return [completed("Reasoning", { summary_text: item.summary, raw_content: item.content })]
+    case "commandExecution": {
+      const [action, ...others] = records(item.commandActions)
+      const cmd = (others.length === 0 ? string(action?.command) : undefined) ?? item.command
+      const outcome = { command: cmd, exit_code: item.exitCode, status: item.status }
+      return [...call("exec_command", { cmd }, item.aggregatedOutput), completed("CommandExecution", outcome)]
+    }
+    case "fileChange": {
+      const changes = records(item.changes).map(({ path, kind, diff }) => {
+        const type = string(record(kind)?.type) ?? ""
+        const move_path = record(kind)?.move_path ?? undefined
+        return [String(path), type === "add" ? { type, content: diff } : { type, unified_diff: diff, move_path }]
+      })
+      const outcome = { changes: Object.fromEntries(changes), status: item.status }
+      return [...call("apply_patch", { files: changes.map(([path]) => path) }, ""), completed("FileChange", outcome)]
+    }
+    case "mcpToolCall": {
+      const text = itemsText(record(item.result)?.content) || (string(record(item.error)?.message) ?? "")
+      return [
+        ...call(`mcp__${item.server}__${item.tool}`, record(item.arguments) ?? {}, text),
+        completed("McpToolCall"),
+      ]
+    }
+    default:
+      return [completed(String(item.type).replace(/^./, (letter) => letter.toUpperCase()))]
+  }
+}
+
+/** Marks the turns that were rolled back. Drops events that repeat response items, and known prompts that a compaction copied. */
 function settleDrafts(rollout: Rollout): Draft[] {
   const coveredKinds = new Set(
     rollout.entries.flatMap((entry) => ("message" in entry && !entry.isStandIn ? entry.kind : [])),
   )
   const drafts: Draft[] = []
   for (const entry of rollout.entries) {
-    if ("turns" in entry) rollBack(drafts, entry.turns)
+    if ("turnCount" in entry) rollBack(drafts, entry.turnCount)
     else if (!entry.isStandIn || !coveredKinds.has(entry.kind)) drafts.push(entry)
   }
   return withoutCopies(drafts)
 }
 
-/** Marks the last turns as abandoned. Each begins with a prompt. If there are fewer prompts, all from the first on are marked. */
-function rollBack(drafts: Draft[], turns: number): void {
-  let remaining = turns
+/**
+ * Marks the last `turnCount` turns as abandoned. Each turn begins with a prompt. If there are fewer prompts, marks everything
+ * from the first prompt on.
+ */
+function rollBack(drafts: Draft[], turnCount: number): void {
+  let remaining = turnCount
   let firstAbandoned = drafts.length
   for (let i = drafts.length - 1; i >= 0 && remaining > 0; i--) {
     if (!drafts[i]!.startsTurn || drafts[i]!.message.abandoned) continue
@@ -144,9 +213,9 @@ function conversationOf(rollout: Rollout, drafts: Draft[]): Conversation {
     parent: parent ? { id: parent } : undefined,
     fork_of: forkOf && forkOf !== id && forkOf !== parent ? forkOf : undefined,
     started_at: startedAt,
-    ended_at: rollout.lastAt,
+    ended_at: rollout.lastTime,
     messages,
-    authority: 10,
+    authority: rollout.unit.key.startsWith(HISTORY_PREFIX) ? AUTHORITY.history : AUTHORITY.rollout,
   }
 }
 
@@ -162,7 +231,9 @@ function kindOf(rollout: Rollout, parent: string | undefined): Kind {
   return isScripted || (thread_source !== undefined && thread_source !== "user") ? "automation" : "person"
 }
 
-/** In the terminal, only the person names a thread; the app and the extension generate names. */
+/**
+ * Returns the thread's name or title. In the terminal, only the person names a thread; the app and the extension generate names.
+ */
 function titleOf(rollout: Rollout): Title | undefined {
   const name = string(rollout.thread.name) ?? rollout.name
   const source = rollout.meta?.source
@@ -174,7 +245,7 @@ function titleOf(rollout: Rollout): Title | undefined {
 // A compaction replaces the history that the model receives with the person's prompts and a summary of the rest. It may
 // also rewrite the rollout, which then has only its first record, the compaction, and later records.
 
-/** The beginning of a summary in the history, used if Codex has no separate summary field. */
+/** The first words of a summary in the replacement history. */
 const SUMMARY_PREFIX = "Another language model started to solve this problem"
 
 /**
@@ -182,14 +253,14 @@ const SUMMARY_PREFIX = "Another language model started to solve this problem"
  * rollout does not begin with a compaction.
  */
 export function rejoinRollout(dropped: RawRecord[], current: RawRecord[]): RawRecord[] | undefined {
-  const start = current.findIndex(({ type }) => type !== "dex-thread" && type !== "session_meta")
-  const first = current.find((line) => !isSetup(line))
-  return first?.type === "compacted"
-    ? [...current.slice(0, start), CUT_MARK, ...dropped, ...current.slice(start)]
+  const setupEnd = current.findIndex(({ type }) => type !== "dex-thread" && type !== "session_meta")
+  const firstContent = current.find((line) => !isSetup(line))
+  return firstContent?.type === "compacted"
+    ? [...current.slice(0, setupEnd), CUT_MARK, ...dropped, ...current.slice(setupEnd)]
     : undefined
 }
 
-/** The record that marks a rollout as cut. */
+/** A record that dex inserts to show that a compaction cut the rollout. */
 const CUT_MARK: RawRecord = { type: "dex-cut" }
 
 function isSetup({ type, payload }: RawRecord): boolean {
@@ -208,13 +279,13 @@ function handleCompaction(rollout: Rollout, payload: RawRecord, at?: number): vo
   const history = records(payload.replacement_history)
   const message = string(payload.message)
   // A remote compaction has the summary only in the replacement history, and that may be encrypted.
-  const last = message === undefined && history.at(-1)?.type !== "compaction" ? history.at(-1) : undefined
-  const text = message ?? string(itemsText(last?.content).trim())
+  const summaryItem = message === undefined && history.at(-1)?.type !== "compaction" ? history.at(-1) : undefined
+  const text = message ?? string(itemsText(summaryItem?.content).trim())
   rollout.isCut ||= rollout.entries.length === 0
   if (rollout.isCut)
     addCompactedPrompts(
       rollout,
-      history.filter((item) => item !== last && !isSummary(item, message)),
+      history.filter((item) => item !== summaryItem && !isSummary(item, message)),
     )
   if (text === undefined || (message === undefined && containsText(rollout, text))) return
   addMessage(rollout, "system", [{ type: "summary", text, origin: "agent" }], { payload, at })
@@ -245,21 +316,22 @@ export function withoutCopies(drafts: Draft[]): Draft[] {
   if (!drafts.some(({ repeat }) => repeat !== undefined)) return drafts
   const ownPrompts = drafts.filter(({ repeat, message }) => repeat === undefined && message.role === "user")
   const keys = new Set(ownPrompts.map(({ message }) => message.key))
-  const prompts = ownPrompts.map(({ message }) => wordsOf(message))
+  const promptTexts = ownPrompts.map(({ message }) => promptTextOf(message))
   return drafts.filter(({ message, repeat }) => {
     if (repeat === undefined) return true
-    const words = wordsOf(message)
-    const isKnown = keys.has(message.key) || prompts.filter((text) => isSamePrompt(text, words)).length > repeat
-    if (!isKnown) prompts.push(words)
+    const copiedText = promptTextOf(message)
+    const isKnown =
+      keys.has(message.key) || promptTexts.filter((text) => isSamePrompt(text, copiedText)).length > repeat
+    if (!isKnown) promptTexts.push(copiedText)
     return !isKnown
   })
 }
 
-function wordsOf({ parts }: Message): string {
+function promptTextOf({ parts }: Message): string {
   return parts.flatMap(({ text, origin }) => (origin === "injected" ? [] : text.trim())).join("\n")
 }
 
-/** Whether a copy is the same prompt. Codex shortens a long prompt in the middle. */
+/** Whether a text and a copy are the same prompt. In the copy of a long prompt, Codex leaves out the middle. */
 function isSamePrompt(text: string, copy: string): boolean {
   if (text === copy) return true
   const [start, end] = copy.split(/…\d+ tokens truncated…/)

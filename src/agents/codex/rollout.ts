@@ -28,7 +28,7 @@ export type Rollout = {
   currentThread: string | undefined
   turn: string | undefined
   model: string | undefined
-  lastAt: number | undefined
+  lastTime: number | undefined
   lastReply: Message | undefined
   lastTotal: RawRecord | undefined
   /** True if a compaction has removed records from the file. */
@@ -38,18 +38,21 @@ export type Rollout = {
   cwds: string[]
   entries: (Draft | Rollback)[]
   calls: Map<string, CodexCall>
-  keys: Map<string, string>
-  repeats: Map<string, number>
+  contentByKey: Map<string, string>
+  repeatCounts: Map<string, number>
   unknown: Map<string, number>
 }
 
 /**
- * A message that may still be dropped. `repeat` is set for a prompt copied by a compaction: its number among equal prompts there.
+ * A message that may still be dropped. `repeat` is set for a prompt that a compaction copied: it numbers equal prompts in that
+ * compaction.
  */
 export type Draft = { message: Message; startsTurn: boolean; kind?: DraftKind; isStandIn: boolean; repeat?: number }
-export type Rollback = { turns: number }
+export type Rollback = { turnCount: number }
 
-/** The kinds of messages that events repeat. A stand-in is shown if the file has no response item of its kind. */
+/**
+ * The kinds of messages that events repeat. An event's message is a stand-in: it counts only if no response item has its kind.
+ */
 export type DraftKind = "prompt" | "reply" | "thinking" | "agent_message"
 
 export function newRollout(unit: UnitName): Rollout {
@@ -61,7 +64,7 @@ export function newRollout(unit: UnitName): Rollout {
     currentThread: undefined,
     turn: undefined,
     model: undefined,
-    lastAt: undefined,
+    lastTime: undefined,
     lastReply: undefined,
     lastTotal: undefined,
     isCut: false,
@@ -70,8 +73,8 @@ export function newRollout(unit: UnitName): Rollout {
     cwds: [],
     entries: [],
     calls: new Map(),
-    keys: new Map(),
-    repeats: new Map(),
+    contentByKey: new Map(),
+    repeatCounts: new Map(),
     unknown: new Map(),
   }
 }
@@ -106,18 +109,18 @@ export function addMessage(rollout: Rollout, role: Role, parts: Part[], context:
  * its number among equal contents in the turn, because a fork copies these, but not the times or positions.
  */
 function keyOf(rollout: Rollout, content: string, payload: RawRecord): string | undefined {
-  const place = placeOf(rollout, payload)
+  const turnKey = turnKeyOf(rollout, payload)
   const id = string(payload.id)
   if (id !== undefined) {
-    const key = GLOBAL_ID.test(id) ? id : `${place}:${id}`
-    const knownContent = rollout.keys.get(key)
-    if (knownContent === undefined) rollout.keys.set(key, content)
+    const key = GLOBAL_ID.test(id) ? id : `${turnKey}:${id}`
+    const knownContent = rollout.contentByKey.get(key)
+    if (knownContent === undefined) rollout.contentByKey.set(key, content)
     if (knownContent === undefined) return key
     if (knownContent === content) return undefined
   }
-  const stem = `${place}:${createHash("sha256").update(content).digest("hex").slice(0, 16)}`
-  const count = rollout.repeats.get(stem) ?? 0
-  rollout.repeats.set(stem, count + 1)
+  const stem = `${turnKey}:${createHash("sha256").update(content).digest("hex").slice(0, 16)}`
+  const count = rollout.repeatCounts.get(stem) ?? 0
+  rollout.repeatCounts.set(stem, count + 1)
   return `${stem}:${count}`
 }
 
@@ -126,15 +129,15 @@ export function historyKey(rollout: Rollout, payload: RawRecord, content: string
   const id = string(payload.id)
   if (id !== undefined && GLOBAL_ID.test(id)) return id
   const turn = turnOf(payload)
-  const place = turn !== undefined && GLOBAL_ID.test(turn) ? turn : (rollout.currentThread ?? rolloutId(rollout))
-  return `${place}:kept:${content}`
+  const turnKey = turn !== undefined && GLOBAL_ID.test(turn) ? turn : (rollout.currentThread ?? rolloutId(rollout))
+  return `${turnKey}:kept:${content}`
 }
 
-/** An id that is long enough to be random, unlike `call_0`, as some local models number their calls. */
+/** Matches an id that is long enough to be random. Some local models only number their calls: `call_0`. */
 const GLOBAL_ID = /[0-9A-Za-z]{16}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}/
 
-/** Identifies a turn: by its id or, in files from before turns had ids, by its thread and its number there. */
-function placeOf(rollout: Rollout, payload: RawRecord): string {
+/** Identifies a turn by its id or, in files from before turns had ids, by its thread and its number in the thread. */
+function turnKeyOf(rollout: Rollout, payload: RawRecord): string {
   const turn = turnOf(payload) ?? rollout.turn
   if (turn !== undefined && GLOBAL_ID.test(turn)) return turn
   const thread = rollout.currentThread ?? rolloutId(rollout)
@@ -146,7 +149,7 @@ function turnOf(payload: RawRecord): string | undefined {
   return string(metadata?.turn_id) ?? string(payload.turn_id)
 }
 
-/** Returns the state of a call. An event without an id cannot be assigned to a call and is ignored. */
+/** Returns the state of the call with this id, which is created if necessary. Without an id, the returned state is not kept. */
 export function callWithId(rollout: Rollout, id: string | undefined): CodexCall {
   const call = (id !== undefined && rollout.calls.get(id)) || createCall()
   if (id !== undefined) rollout.calls.set(id, call)
@@ -179,8 +182,8 @@ export function speakerOf(rollout: Rollout, payload: RawRecord, ordinal?: number
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 function isCopied(rollout: Rollout, payload: RawRecord, ordinal: number | undefined): boolean {
-  const start = number(rollout.meta?.subagent_history_start_ordinal)
-  if (start !== undefined && ordinal !== undefined) return ordinal < start
+  const ownHistoryStart = number(rollout.meta?.subagent_history_start_ordinal)
+  if (ownHistoryStart !== undefined && ordinal !== undefined) return ordinal < ownHistoryStart
   const ownId = string(rollout.meta?.id) ?? ""
   const turn = turnOf(payload) ?? rollout.turn ?? ""
   // ids of this version begin with their time, so a turn older than the thread was copied
@@ -192,7 +195,6 @@ export function addCwd(rollout: Rollout, cwd: unknown): void {
   if (path && !rollout.cwds.includes(path)) rollout.cwds.push(path)
 }
 
-/** Whether an earlier message contains the text. Text that other records repeat is shown once. */
 export function containsText(rollout: Rollout, text: string): boolean {
   return rollout.entries.some(
     (entry) => "message" in entry && entry.message.parts.some((part) => part.text.includes(text)),
@@ -220,7 +222,7 @@ export const createCall = (): CodexCall => ({ reads: [], isRemote: false })
 
 const SHELL_TOOLS = /^(shell|shell_command|local_shell|exec_command|container\.exec|unified_exec)$/
 
-/** Derives from a call's input what it will do. */
+/** Sets the fields of a call that can be derived from its input: its command, patch or image. */
 export function describeCall(call: CodexCall, tool: string, input: string, args: RawRecord | undefined): void {
   call.tool = tool
   if (tool === "apply_patch") call.patch = patchIn(string(args?.input) ?? input)
@@ -231,7 +233,7 @@ export function describeCall(call: CodexCall, tool: string, input: string, args:
   }
 }
 
-/** Extracts the script from `["bash", "-lc", script]`; Codex runs every command like this. */
+/** Returns a command as text. From `["bash", "-lc", script]`, which Codex uses for every command, returns only the script. */
 export function commandText(command: unknown): string | undefined {
   if (typeof command === "string") return string(command)
   const argv = array(command).filter((word) => typeof word === "string")
@@ -263,7 +265,7 @@ export function finishCall(call: CodexCall, id: string): void {
   if (effects.length > 0) message.effects = [...(message.effects ?? []), ...effects]
 }
 
-/** Whether a patch did not apply, which only its output reports. Returns undefined for other tools. */
+/** Whether a patch did not apply, which only its output reports. Returns undefined for a call without a patch or a result. */
 function isFailedPatch({ patch, result }: CodexCall): boolean | undefined {
   if (patch === undefined || !result) return undefined
   return /^(apply_patch verification failed|error|failed|invalid|patch rejected)/i.test(result.text)
@@ -275,8 +277,8 @@ type Edits = { hunks: Hunk[]; deleted: Effect[] }
 function editsOf(call: CodexCall, id: string, failed: boolean | undefined): Edits {
   const noEdits = { hunks: [], deleted: [] }
   if (failed || (!call.result && !call.changes)) return noEdits
-  const recorded = call.changes ? editsOfChanges(call.changes, id) : noEdits
-  if (recorded.hunks.length > 0 || recorded.deleted.length > 0) return recorded
+  const reportedEdits = call.changes ? editsOfChanges(call.changes, id) : noEdits
+  if (reportedEdits.hunks.length > 0 || reportedEdits.deleted.length > 0) return reportedEdits
   const patch = parsePatch(call.patch ?? "")
   return { hunks: patch.hunks, deleted: patch.deleted.map((path) => fileEffect(path, "edited", id)) }
 }
@@ -303,7 +305,7 @@ function editsOfChanges(changes: RawRecord, id: string): Edits {
   return edits
 }
 
-/** Returns the files in `parsed_cmd`, Codex's own analysis of what a command shows. */
+/** Returns the files that a command read according to `parsed_cmd`, Codex's own analysis of the command. */
 export function filesRead(parsed: unknown): string[] {
   return records(parsed).flatMap((step) => (step.type === "read" ? (string(step.path) ?? []) : []))
 }
@@ -332,10 +334,14 @@ function outputOfText(text: string): CallOutput {
     return { text: wrapped.output, exitStatus: number(metadata.exit_code), images: [] }
   }
   const head = HEADER.exec(text)?.[0] ?? ""
-  const exit = /^(?:Process exited with code|Exit code:) (-?\d{1,10})$/m.exec(head)?.[1]
-  return { text: text.slice(head.length), exitStatus: exit === undefined ? undefined : Number(exit), images: [] }
+  const exitCode = /^(?:Process exited with code|Exit code:) (-?\d{1,10})$/m.exec(head)?.[1]
+  return {
+    text: text.slice(head.length),
+    exitStatus: exitCode === undefined ? undefined : Number(exitCode),
+    images: [],
+  }
 }
 
-/** The harness's header before a command's output. An exit code counts only here, because the output may contain any text. */
+/** Matches Codex's header before a command's output. An exit code counts only here, because the output may contain any text. */
 const HEADER =
   /^(?:(?:Chunk ID|Wall time|Process|Exit code|Original token count|Total output lines)\b[^\n]{0,200}\n){1,8}Output:(?:\n|$)/

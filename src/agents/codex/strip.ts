@@ -2,9 +2,9 @@ import { withoutUndefined } from "../../core/defined.ts"
 import { array, isRecord, type RawRecord, record, records, string } from "../../core/record.ts"
 import { cutLongTexts, digestOf, digestOfDataUri } from "../kit/messages.ts"
 
-/** Removes redundant data from a record. Returns undefined if nothing remains. */
+/** Removes redundant data from a record. Returns undefined for a record that is not stored at all. */
 export function stripRecord(raw: RawRecord): RawRecord | undefined {
-  if (raw.type === "world_state") return undefined // prompts and settings that are repeated at every turn
+  if (raw.type === "world_state") return undefined // prompts and settings that are repeated in every turn
   const payload = record(raw.payload)
   if (!payload) return cutLongTexts(stripItem(withoutFields(raw, ["instructions"])))
   return cutLongTexts({ ...raw, payload: stripPayload(raw.type, payload) })
@@ -37,6 +37,22 @@ function stripItem(item: RawRecord): RawRecord {
   else if (isRecord(stripped.output)) stripped.output = stripContent(stripped.output)
   if (item.type === "tool_search_output") stripped.tools = toolNames(item.tools)
   return stripped
+}
+
+/** Removes image bytes from an item of Codex's database, whose images have other names than those in a rollout. */
+export function stripHistoryRow(row: RawRecord): RawRecord {
+  const item = record(row.item_json)
+  if (!item) return cutLongTexts(row)
+  const { result, ...rest } = item
+  const asInput = (piece: unknown) => {
+    const url = string(record(piece)?.url)
+    return url === undefined ? piece : { type: "input_image", image_url: url }
+  }
+  const content = Array.isArray(rest.content)
+    ? { content: rest.content.map((piece) => stripContent(asInput(piece))) }
+    : {}
+  const kept = item.type === "imageGeneration" ? {} : { result }
+  return cutLongTexts({ ...row, item_json: { ...rest, ...content, ...kept } })
 }
 
 function stripContent(content: unknown): unknown {
@@ -105,7 +121,7 @@ function mcpOutcome(result: unknown): RawRecord {
   return { isError: outcome?.Err !== undefined || fields?.isError === true || fields?.is_error === true }
 }
 
-/** A deleted file's content is a copy of the entire file, so only its number of lines is stored. */
+/** Replaces the content of each deleted file, which is a copy of the entire file, with its number of lines. */
 function stripChanges(changes: unknown): RawRecord {
   return Object.fromEntries(
     Object.entries(record(changes) ?? {}).map(([path, change]) => {

@@ -4,24 +4,26 @@ import {
   codexSubagent,
   HOOK_TIMEOUT_MS,
   type HookEvent,
+  openSkill,
   proactiveHooks,
   RETRIEVAL_AGENT,
   serverStart,
   shellStart,
-  skillFile,
   type Wiring,
 } from "../kit/wiring.ts"
 
-/** The hooks that dex adds. In hooks, Codex calls its shell Bash. */
+/** The hooks that dex adds. Codex's hooks use the name Bash for its shell tool. */
 export const CODEX_HOOKS: readonly HookEvent[] = [
   { event: "SessionStart" },
   { event: "UserPromptSubmit" },
   { event: "PreToolUse", tools: "apply_patch" },
   { event: "PostToolUse", tools: "Bash" },
+  { event: "PreCompact" },
 ]
 
 export const codexWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine)], program: "codex" }),
+  formerFiles: (machine) => [join(folder(machine), "skills", "dex", "SKILL.md")],
   files: (machine, bin) => [
     {
       path: join(folder(machine), "config.toml"),
@@ -42,7 +44,7 @@ export const codexWiring: Wiring = {
             additions: proactiveHooks("codex", CODEX_HOOKS, HOOK_TIMEOUT_MS / 1000, bin, "any shell"),
           },
         ]),
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
+    openSkill(machine),
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.toml`),
       additions: [codexSubagent(shellStart(bin))],

@@ -44,17 +44,17 @@ export function* discoverCli(root: string): Generator<Unit | Unreadable> {
 export function readCli(unit: Unit, after: Cursor | undefined, scratch?: Scratch): Reading {
   const skipped: Skipped[] = []
   const readStore = (db: ForeignDatabase): { meta: RawRecord | undefined; turns: RawRecord[] } => {
-    skipped.length = 0 // the read may be repeated
+    skipped.length = 0 // this function may run again if the database changes
     if (!columnsOf(db, "meta").has("value") || !columnsOf(db, "blobs").has("data"))
       return { meta: undefined, turns: [] }
     const meta = metaOf(db.all("select value from meta where key = '0'")[0]?.value)
-    const blob = (id: string) => bytesOf(db.all("select data from blobs where id = ?", id)[0]?.data)
+    const readBlob = (id: string) => bytesOf(db.all("select data from blobs where id = ?", id)[0]?.data)
     const root = string(meta?.latestRootBlobId)
     if (root === undefined) return { meta, turns: [] }
-    if (!blob(root)) skipped.push({ reason: "the store does not contain its newest state", where: `blob ${root}` })
-    return { meta, turns: turnsFrom(root, blob, skipped) }
+    if (!readBlob(root)) skipped.push({ reason: "the store does not contain its newest state", where: `blob ${root}` })
+    return { meta, turns: turnsFrom(root, readBlob, skipped) }
   }
-  // Reads the current state. Discovery did not open the database, so there is no copy from then.
+  // Reads the current state. Discovery did not open the database, so it made no copy that could be read here.
   const { meta, turns } = withForeignDatabase(unit.path, readStore, scratch)
   const rows = turns.length === 0 ? [] : [fileRecord(unit, meta ?? {}, skipped), ...turns]
   const crc = rows.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
@@ -80,9 +80,9 @@ function bytesOf(value: unknown): Buffer | undefined {
 
 /**
  * Returns the messages in the order of the tree below the newest state. The name of a blob is a hash of its content, so two equal
- * messages of a node are one blob, which the node lists twice. A message that an earlier node lists is not added again.
+ * messages of a node share one blob, which the node lists twice. A message that an earlier node lists is not added again.
  */
-function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipped: Skipped[]): RawRecord[] {
+function turnsFrom(root: string, readBlob: (id: string) => Buffer | undefined, skipped: Skipped[]): RawRecord[] {
   const turns: RawRecord[] = []
   const listedIds = new Set<string>()
   const counts = new Map<string, number>()
@@ -104,8 +104,8 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
       inline: node.messages.map((message) => ({ id, message })),
     })
   }
-  const first = blob(root)
-  if (first) visitNode(root, first)
+  const rootBytes = readBlob(root)
+  if (rootBytes) visitNode(root, rootBytes)
   for (let node = stack.at(-1); node; node = stack.at(-1)) {
     const id = node.ids[node.position++]
     if (id === undefined) {
@@ -114,7 +114,7 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
       stack.pop()
       continue
     }
-    const bytes = blob(id)
+    const bytes = readBlob(id)
     const message = bytes && parseObject(bytes.toString("utf8"))
     if (message && isDeeperThan(message, MAX_DEPTH)) {
       skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where: `blob ${id}` })
@@ -137,13 +137,13 @@ function nodeOf(bytes: Buffer): { children: string[]; messages: RawRecord[] } {
     const tag = varint(bytes, offset)
     if (!tag) break
     offset = tag.end
-    const wire = tag.value & 7
-    if (wire === 1 || wire === 5) offset += wire === 1 ? 8 : 4
-    else if (wire === 0 || wire === 2) {
+    const wireType = tag.value & 7
+    if (wireType === 1 || wireType === 5) offset += wireType === 1 ? 8 : 4
+    else if (wireType === 0 || wireType === 2) {
       const value = varint(bytes, offset)
       if (!value) break
       offset = value.end
-      if (wire === 0) continue
+      if (wireType === 0) continue
       const field = bytes.subarray(offset, offset + value.value)
       offset += value.value
       const number = tag.value >>> 3
@@ -166,11 +166,13 @@ function varint(bytes: Buffer, start: number): { value: number; end: number } | 
   return undefined
 }
 
-/** Returns the facts from outside the messages: the store's description, and the folder whose md5 is in the path. */
+/**
+ * Returns the facts from outside the messages: the store's description, its `meta.json`, and the folder whose md5 is in the path.
+ */
 function fileRecord(unit: Unit, meta: RawRecord, skipped: Skipped[]): RawRecord {
   const report = ({ unreadable, path }: Unreadable) =>
     void skipped.push({ reason: `a meta.json: ${unreadable}`, where: path })
-  // Newer versions write this file.
+  // Only newer versions write a `meta.json` next to the database.
   const sidecar = objectAt(join(dirname(unit.path), "meta.json"), MAX_META_BYTES, report)
   const folder = string(sidecar?.cwd) ?? folderWithHash(unit.path)
   const facts = {
@@ -183,7 +185,7 @@ function fileRecord(unit: Unit, meta: RawRecord, skipped: Skipped[]): RawRecord 
   return { type: "dex-file", ...Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) }
 }
 
-/** Finds the folder with this hash by hashing the folders that Cursor's other stores name. */
+/** Finds the folder whose hash is in the path, by hashing the folders that Cursor's other stores name. */
 function folderWithHash(path: string): string | undefined {
   const hash = basename(dirname(dirname(path)))
   const root = dirname(dirname(dirname(dirname(path))))
@@ -219,8 +221,9 @@ function* knownFolders(root: string): Generator<string> {
 const MAX_FOLDERS = 300
 
 /**
- * Decodes Cursor's name for a folder: the path without its first slash, with `-` for `/`, `.`, `_` and others. Checks which
- * folders exist. Returns undefined if none matches, or more than one.
+ * Finds the folder that has this name in Cursor: its path without the first slash, and with `-` in place of every character that
+ * is not a letter or a digit. Returns undefined if no existing folder matches, if more than one does, or if too many would have
+ * to be searched.
  */
 export function decodeFolder(
   encoded: string,
@@ -258,7 +261,7 @@ function foldersIn(folder: string): string[] {
       entry.isDirectory() || entry.isSymbolicLink() ? [entry.name] : [],
     )
   } catch {
-    return [] // not a folder, or not readable
+    return [] // the path is not a folder, or cannot be read
   }
 }
 
@@ -266,6 +269,6 @@ function resolvedPath(path: string): string {
   try {
     return realpathSync(path)
   } catch {
-    return path // a broken link still names the folder
+    return path // the link may be broken, but it still names the folder
   }
 }

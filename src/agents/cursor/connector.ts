@@ -6,7 +6,16 @@ import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../k
 import { entriesOf, fileAt, type Report } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { cutLongTexts } from "../kit/messages.ts"
-import { serverStart, skillFile, type Wiring } from "../kit/wiring.ts"
+import {
+  HOOK_TIMEOUT_S,
+  type HookEvent,
+  hookCommands,
+  hookTimeout,
+  NO_SUBAGENT,
+  openSkill,
+  serverStart,
+  type Wiring,
+} from "../kit/wiring.ts"
 import { cursorRoots } from "../registry.ts"
 import { decodeFolder, discoverCli, readCli } from "./cli.ts"
 import { discoverIde, readIde } from "./ide.ts"
@@ -14,8 +23,8 @@ import { parseIde } from "./ide-parse.ts"
 import { parseTurns, stripTurn } from "./turns.ts"
 
 /**
- * Cursor has three overlapping stores: the editor's databases (the most complete), the command line's, and plain
- * transcripts of both. A conversation has the same id in all of them; authority decides which one is shown.
+ * Reads Cursor's three overlapping stores: the editor's databases, which are the most complete, the command line's databases, and
+ * plain transcripts of both. A conversation has the same id in all of them; `authority` decides which copy is shown.
  */
 export const cursorConnector: Connector = {
   source: "cursor",
@@ -52,7 +61,7 @@ function identify(record: RawRecord): string | undefined {
   return string(record.key)
 }
 
-/** The largest plain-text transcript that is read, in bytes. */
+/** The size of the largest plain-text transcript that dex reads, in bytes. */
 const MAX_TEXT_BYTES = 64 << 20
 
 /** Finds the transcripts that Cursor's agent writes to `projects/<name of the folder>/agent-transcripts`. */
@@ -65,14 +74,14 @@ function* discoverTranscripts(root: string): Generator<Unit | Unreadable> {
     const folder = join(root, "projects", project.name, "agent-transcripts")
     for (const unit of transcriptsIn(folder, undefined, report)) {
       const other = units.get(unit.key)
-      if (!other || isBetter(unit, other)) units.set(unit.key, unit)
+      if (!other || isPreferred(unit, other)) units.set(unit.key, unit)
     }
   }
   yield* units.values()
   yield* problems
 }
 
-/** Finds `<id>.jsonl`, `<id>.txt`, or a folder `<id>` with either in it; `subagents` contains those of the session above it. */
+/** Finds `<id>.jsonl` and `<id>.txt`, also inside a folder `<id>`, whose folder `subagents` has the session's subagents. */
 function* transcriptsIn(folder: string, session: string | undefined, report: Report): Generator<Unit> {
   for (const entry of entriesOf(folder, report)) {
     const path = join(folder, entry.name)
@@ -96,7 +105,7 @@ function* transcriptsIn(folder: string, session: string | undefined, report: Rep
 }
 
 /** Prefers the newer format, then the newer file. Moving a project, or updating Cursor, leaves the old file behind. */
-function isBetter(unit: Unit, other: Unit): boolean {
+function isPreferred(unit: Unit, other: Unit): boolean {
   const isLines = unit.path.endsWith(".jsonl")
   return isLines === other.path.endsWith(".jsonl") ? unit.modifiedAt > other.modifiedAt : isLines
 }
@@ -116,7 +125,7 @@ function* prepended(first: RawRecord, rest: Iterable<RawRecord>): Generator<RawR
   yield* rest
 }
 
-/** The facts from the file's location. Excludes the file's times, which can change although the lines do not. */
+/** Returns the project folder, which the file's location shows. Excludes the file's times, which can change when no line does. */
 function fileRecord(unit: Unit): RawRecord {
   const folder = decodeFolder(projectName(unit.path))
   return { type: "dex-file", folder }
@@ -160,14 +169,40 @@ function turnsOf(text: string): RawRecord[] {
   return turns
 }
 
+/** The hooks whose output Cursor's documents say is added for the model. They were not tried with the program. */
+export const CURSOR_HOOKS: readonly HookEvent[] = [
+  { event: "sessionStart" },
+  { event: "postToolUse", tools: "Read|Shell" },
+]
+
 export const cursorWiring: Wiring = {
   signs: ({ home }) => ({ paths: [join(home, ".cursor")], program: "cursor-agent" }),
-  files: ({ home }, bin) => [
+  formerFiles: ({ home }) => [join(home, ".cursor", "skills", "dex", "SKILL.md")],
+  files: (machine, bin) => [
     {
-      path: join(home, ".cursor", "mcp.json"),
+      path: join(machine.home, ".cursor", "mcp.json"),
       additions: [{ type: "property", path: ["mcpServers", "dex"], value: serverStart(bin) }],
     },
-    { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: false })] },
+    ...(bin.hook === undefined
+      ? []
+      : [
+          {
+            path: join(machine.home, ".cursor", "hooks.json"),
+            additions: [
+              { type: "property" as const, path: ["version"], value: 1 },
+              ...hookCommands("cursor", CURSOR_HOOKS, bin, "any shell").map(({ event, tools, start }) => ({
+                type: "item" as const,
+                path: ["hooks", event],
+                value: {
+                  command: start.command,
+                  matcher: tools,
+                  timeout: hookTimeout(HOOK_TIMEOUT_S, bin, "any shell"),
+                },
+              })),
+            ],
+          },
+        ]),
+    openSkill(machine),
   ],
-  note: () => "no sub-agent: untested with this program",
+  note: () => `the hooks follow Cursor's documents and were not tried; ${NO_SUBAGENT}`,
 }

@@ -10,10 +10,12 @@ import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText } fro
 
 const AUTHORITY = 10
 
-/** Parses one composer of the editor. Bubbles that its `order` does not list were edited away, and are not shown. */
+/**
+ * Parses a composer, the editor's word for a conversation. Bubbles that `order` does not list were edited away and are not shown.
+ */
 export function parseIde(rows: Iterable<RawRecord>): Parsed {
   const unknown = createCounts()
-  const count = (type: string) => unknown.add(type)
+  const countUnknown = (type: string) => unknown.add(type)
   let composer: RawRecord | undefined
   let folder: string | undefined
   const bubbles = new Map<string, RawRecord>()
@@ -23,7 +25,7 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
     if (row.type === "dex-file") folder = string(row.folder)
     else if (row.type === "composer") composer = row
     else if (row.type === "bubble" && id !== undefined && data) bubbles.set(id, data)
-    else count(`record ${String(row.type)}`)
+    else countUnknown(`record ${String(row.type)}`)
   }
   const id = string(composer?.id)
   if (!composer || id === undefined) return { conversations: [], unknown: unknown.all() }
@@ -34,7 +36,7 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
   const messages: Message[] = []
   for (const bubbleId of new Set(array(composer.order))) {
     const bubble = bubbles.get(String(bubbleId))
-    const message = bubble && messageOf(String(bubbleId), bubble, promptOrigin, count)
+    const message = bubble && messageOf(String(bubbleId), bubble, promptOrigin, countUnknown)
     if (message) messages.push(message)
   }
   if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
@@ -62,11 +64,11 @@ function messageOf(
   key: string,
   bubble: RawRecord,
   promptOrigin: "person" | "agent",
-  count: (type: string) => void,
+  countUnknown: (type: string) => void,
 ): Message | undefined {
   const text = string(bubble.text)?.trim() ? string(bubble.text) : plainText(bubble.richText)
   const at = timeOf(bubble)
-  const base = { key, ...withoutUndefined({ at }) }
+  const commonFields = { key, ...withoutUndefined({ at }) }
   if (bubble.type === 1) {
     const parts: Part[] = text === undefined ? [] : [{ type: "text", text, origin: promptOrigin }]
     for (const image of records(bubble.images)) parts.push(imagePart(image, promptOrigin, string(image.path)))
@@ -75,10 +77,10 @@ function messageOf(
     )
     return parts.length === 0
       ? undefined
-      : { ...base, role: "user", parts, effects: effects.length > 0 ? effects : undefined }
+      : { ...commonFields, role: "user", parts, effects: effects.length > 0 ? effects : undefined }
   }
   if (bubble.type !== 2) {
-    count(`bubble ${String(bubble.type)}`)
+    countUnknown(`bubble ${String(bubble.type)}`)
     return undefined
   }
   const parts: Part[] = []
@@ -92,7 +94,7 @@ function messageOf(
   const model = string(record(bubble.modelInfo)?.modelName)
   const usage = cursorUsage(record(bubble.tokenCount))
   return {
-    ...base,
+    ...commonFields,
     role: "assistant",
     model,
     parts,
@@ -101,10 +103,10 @@ function messageOf(
   }
 }
 
-/** Arguments, result and error are JSON strings inside the JSON. */
+/** Parses a tool call and its result. Arguments, result and error are JSON strings inside the JSON. */
 function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects: Effect[] } | undefined {
   const tool = string(data.name)
-  if (tool === undefined) return undefined // a placeholder that never became a call
+  if (tool === undefined) return undefined // Cursor reserved this entry, but no call followed
   const inputText = string(data.rawArgs) ?? string(data.params) ?? JSON.stringify(data.rawArgs ?? data.params ?? {})
   const params = record(data.params) ?? parseObject(string(data.params) ?? "")
   const input = { ...params, ...(record(data.rawArgs) ?? parseObject(string(data.rawArgs) ?? "")) }
@@ -123,14 +125,14 @@ function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects:
   const hunks = hunksOf(call)
   const parts: Part[] = [{ type: "tool_call", text: inputText, origin: "agent", tool, call_id: call.call_id }]
   if (hasEnded) {
-    const exit = number(result?.exitCode) ?? number(result?.exitCodeV2)
+    const exitCode = number(result?.exitCode) ?? number(result?.exitCodeV2)
     parts.push({
       type: "tool_result",
       text: hunks.length > 0 && output.startsWith("{") ? hunks.flatMap((hunk) => hunk.lines).join("\n") : output,
       origin: cursorToolOrigin(tool),
       tool,
       call_id: call.call_id,
-      is_error: failed || (exit !== undefined && exit !== 0),
+      is_error: failed || (exitCode !== undefined && exitCode !== 0),
       hunks: hunks.length > 0 ? hunks : undefined,
     })
   }
@@ -147,7 +149,7 @@ function cursorUsage(count: RawRecord | undefined): Usage | undefined {
   return usageFrom({ input: count?.inputTokens, output: count?.outputTokens })
 }
 
-/** The earliest plausible time, in milliseconds. Some builds count from the start of the program and not from 1970. */
+/** The earliest plausible time, in milliseconds. Some builds count from the start of the program instead of from 1970. */
 const EARLIEST_MS = 1e12
 
 function timeOf(bubble: RawRecord): number | undefined {
@@ -161,7 +163,7 @@ function timeOf(bubble: RawRecord): number | undefined {
   return undefined
 }
 
-/** Interpolates the times of messages between two that have one. Messages before the first or after the last time get none. */
+/** Interpolates the times of messages that are between two messages with known times. */
 function fillTimes(messages: Message[]): void {
   let lastTimed: number | undefined
   for (let index = 0; index < messages.length; index++) {
@@ -180,14 +182,14 @@ function fillTimes(messages: Message[]): void {
 /** Extracts the text from the editor's rich text, a tree in a JSON string. */
 function plainText(rich: unknown): string | undefined {
   const root = parseObject(string(rich) ?? "")?.root
-  const words: string[] = []
+  const texts: string[] = []
   const stack = [root]
   for (let visited = 0; stack.length > 0 && visited < 10_000; visited++) {
     const node = record(stack.pop())
     if (!node) continue
-    if (typeof node.text === "string") words.push(node.text)
-    else if (node.type === "linebreak" || (node.type === "paragraph" && words.length > 0)) words.push("\n")
+    if (typeof node.text === "string") texts.push(node.text)
+    else if (node.type === "linebreak" || (node.type === "paragraph" && texts.length > 0)) texts.push("\n")
     stack.push(...array(node.children).toReversed())
   }
-  return string(words.join("").trim())
+  return string(texts.join("").trim())
 }

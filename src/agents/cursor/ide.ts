@@ -31,7 +31,10 @@ import { cutLongTexts, digestOfDataUri } from "../kit/messages.ts"
 // Reads Cursor's editor: one global database of composers and their bubbles, and one database per workspace, which lists the
 // composers of that workspace and, in old versions, contains the chat itself.
 
-/** A composer, with the folder of the workspace that lists it: looking that up for each composer would open all databases. */
+/**
+ * A composer, with the folder of the workspace that lists it. The folder is stored here because looking it up for each composer
+ * would open all databases.
+ */
 type IdeUnit = Unit & { folder?: string }
 
 export function* discoverIde(root: string, isUnchanged: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
@@ -75,7 +78,7 @@ const COMPOSERS_QUERY = `
 
 function composersOf(path: string, scratch: Scratch | undefined): IdeUnit[] {
   const { birthtimeMs, mtimeMs } = statSync(path)
-  const find = (db: ForeignDatabase): IdeUnit[] => {
+  const readComposers = (db: ForeignDatabase): IdeUnit[] => {
     if (!columnsOf(db, "cursorDiskKV").has("value")) return []
     return db.all(COMPOSERS_QUERY).map((row) => {
       const createdAt = time(row.created)
@@ -92,7 +95,7 @@ function composersOf(path: string, scratch: Scratch | undefined): IdeUnit[] {
       }
     })
   }
-  return withForeignDatabase(path, find, scratch)
+  return withForeignDatabase(path, readComposers, scratch)
 }
 
 const COMPOSER_LIST = "composer.composerData"
@@ -104,20 +107,24 @@ function readWorkspace(
   scratch: Scratch | undefined,
 ): { composers: string[]; tabs: IdeUnit[] } {
   const { birthtimeMs, mtimeMs } = statSync(path)
-  const [list, chat] = withForeignDatabase(path, (db) => [item(db, COMPOSER_LIST), item(db, CHAT_TABS)], scratch)
-  const tabs = records(chat?.tabs).flatMap((tab) => {
+  const [composerList, chatData] = withForeignDatabase(
+    path,
+    (db) => [readItem(db, COMPOSER_LIST), readItem(db, CHAT_TABS)],
+    scratch,
+  )
+  const tabs = records(chatData?.tabs).flatMap((tab) => {
     const id = string(tab.tabId)
     const size = Buffer.byteLength(JSON.stringify(tab))
     const modifiedAt = time(tab.lastSendTime) ?? mtimeMs
     const unit = { key: `ide:${id}`, path, stamp: `${size}:${crc32(JSON.stringify(tab))}`, bytes: size, modifiedAt }
     return id === undefined ? [] : [{ ...unit, bornAt: birthtimeMs || mtimeMs, folder: folder || undefined }]
   })
-  const composers = records(list?.allComposers).flatMap((composer) => string(composer.composerId) ?? [])
+  const composers = records(composerList?.allComposers).flatMap((composer) => string(composer.composerId) ?? [])
   return { composers, tabs }
 }
 
 /** Reads a single item, because this table also contains the user's tokens. */
-function item(db: ForeignDatabase, key: string): RawRecord | undefined {
+function readItem(db: ForeignDatabase, key: string): RawRecord | undefined {
   if (!columnsOf(db, "ItemTable").has("value")) return undefined
   return parseObject(decodedText(db.all("select value from ItemTable where key = ?", key)[0]?.value) ?? "")
 }
@@ -126,7 +133,7 @@ export function readIde(unit: IdeUnit, after: Cursor | undefined, scratch?: Scra
   const id = unit.key.slice("ide:".length)
   const skipped: Skipped[] = []
   const readRows = (db: ForeignDatabase): RawRecord[] => {
-    skipped.length = 0 // the read may be repeated
+    skipped.length = 0 // this function may run again if the database changes
     return columnsOf(db, "cursorDiskKV").has("value")
       ? (composerRows(db, id, skipped) ?? tabRows(db, id))
       : tabRows(db, id)
@@ -142,7 +149,7 @@ export function readIde(unit: IdeUnit, after: Cursor | undefined, scratch?: Scra
   }
 }
 
-/** Returns undefined if the database has no such composer. */
+/** Returns undefined if the database has no such composer, and no rows if the composer is damaged. */
 function composerRows(db: ForeignDatabase, id: string, skipped: Skipped[]): RawRecord[] | undefined {
   const [row] = db.all("select value from cursorDiskKV where key = ? and value is not null", `composerData:${id}`)
   if (!row) return undefined
@@ -172,7 +179,7 @@ function bubbleRow(bubble: RawRecord, fallback: string, tools: Map<string, RawRe
   return { type: "bubble", id, data: stripBubble(tool === undefined ? bubble : { ...bubble, toolFormerData: tool }) }
 }
 
-/** Returns the data of tool calls, by bubble. In the first version it is outside the conversation, as a JSON string. */
+/** Maps bubbles to their tool calls. The first version stored the calls outside the conversation, as a JSON string. */
 function oldToolData(composer: RawRecord): Map<string, RawRecord> {
   const toolData = new Map<string, RawRecord>()
   for (const capability of records(composer.capabilities)) {
@@ -188,7 +195,7 @@ function oldToolData(composer: RawRecord): Map<string, RawRecord> {
 
 /** Reads a tab of the old chat panel. */
 function tabRows(db: ForeignDatabase, id: string): RawRecord[] {
-  const tab = records(item(db, CHAT_TABS)?.tabs).find((candidate) => candidate.tabId === id)
+  const tab = records(readItem(db, CHAT_TABS)?.tabs).find((candidate) => candidate.tabId === id)
   if (!tab) return []
   const bubbles = records(tab.bubbles).map((bubble, index) => {
     const type = bubble.type === "user" ? 1 : bubble.type === "ai" ? 2 : bubble.type
@@ -222,7 +229,7 @@ function decodedText(value: unknown): string | undefined {
   return value instanceof Uint8Array ? Buffer.from(value).toString("utf8") : string(value)
 }
 
-/** Returns undefined if the database is missing or unreadable; the latter is reported. */
+/** Returns undefined if the database is missing or unreadable. An unreadable database is reported. */
 function tryReading<T>(path: string, problems: Unreadable[], work: () => T): T | undefined {
   try {
     return work()
@@ -280,7 +287,7 @@ function stripBubble(bubble: RawRecord): RawRecord {
   })
 }
 
-/** Returns what is stored about an image: its path, and a digest if it is a data URI. */
+/** Returns the stored description of an image: its path, and a digest if it is a data URI. */
 function imageNote(image: unknown): RawRecord {
   const fields = isRecord(image) ? image : {}
   const uri = string(fields.data) ?? string(fields.url) ?? ""

@@ -12,7 +12,7 @@ import {
 } from "../kit/effects.ts"
 import { splitInjected } from "../kit/messages.ts"
 
-// Derives the effects of Cursor's tools. Their names differ between the editor, the transcripts and the command line.
+// Derives the effects of Cursor's tools. A tool has different names in the editor, the transcripts and the command line.
 
 const COMMAND_TOOLS = new Set(["run_terminal_cmd", "run_terminal_command", "shell", "bash", "terminal"])
 const READ_TOOLS = new Set(["read_file", "read"])
@@ -87,7 +87,7 @@ export function cursorToolOrigin(tool: string): Origin {
   return /^mcp/i.test(tool) ? "web" : toolOrigin(tool)
 }
 
-/** The text of a tool's result, unwrapped. */
+/** Returns the text of a tool's result without the object around it. */
 export function outputText(value: unknown): string {
   if (typeof value === "string") return value
   if (Array.isArray(value)) return value.map(outputText).join("\n")
@@ -129,8 +129,8 @@ export function promptParts(text: string, promptOrigin: Origin): Part[] {
   if (runs.some((run) => run.injected)) {
     return runs.flatMap((run): Part[] => {
       if (!run.injected) return [{ type: "text", text: run.text, origin: "injected" }]
-      const question = run.text.slice(run.text.indexOf(">") + 1, run.text.lastIndexOf("</")).trim()
-      return question === "" ? [] : [{ type: "text", text: question, origin: promptOrigin }]
+      const prompt = run.text.slice(run.text.indexOf(">") + 1, run.text.lastIndexOf("</")).trim()
+      return prompt === "" ? [] : [{ type: "text", text: prompt, origin: promptOrigin }]
     })
   }
   return splitInjected(text, INJECTED_TAGS).map((run) => ({

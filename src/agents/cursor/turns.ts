@@ -6,10 +6,10 @@ import type { Parsed, UnitName } from "../kit/connector.ts"
 import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText, promptParts } from "./tools.ts"
 
-/** The authority of the command line's store, and that of a transcript. */
+/** The authorities of the command line's store and of a transcript. The editor's store has a higher one. */
 const AUTHORITY = { cli: 9, transcript: 8 }
 
-/** Drops signatures, provider data and image bytes. The command line also stores its system prompt among the messages. */
+/** Removes signatures, provider data and image bytes. Drops the system prompt, which the command line stores as a message. */
 export function stripTurn(turn: RawRecord): RawRecord | undefined {
   if (turn.role === "system") return undefined
   const { providerOptions: _, ...rest } = turn
@@ -39,7 +39,7 @@ function stripBlock(block: unknown): unknown {
 /** Parses one transcript, or one conversation of the command line. */
 export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
-  const count = (type: string) => unknown.add(type)
+  const countUnknown = (type: string) => unknown.add(type)
   const isCli = unit.key.startsWith("cli:")
   const [session, subagent] = unit.key.slice(unit.key.indexOf(":") + 1).split("/") as [string, string?]
   const id = subagent ?? session
@@ -55,15 +55,15 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
     }
     line++
     const key = string(turn.key) ?? `${id}:${line}`
-    const message = messageOf(turn, key, promptOrigin, calls, count)
+    const message = messageOf(turn, key, promptOrigin, calls, countUnknown)
     if (message) messages.push(message)
   }
   finishCalls(messages, calls)
   if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
 
   const model = string(file.model)
-  const last = messages.findLast((message) => message.role === "assistant")
-  if (last && last.model === undefined && model !== undefined) last.model = model
+  const lastAnswer = messages.findLast((message) => message.role === "assistant")
+  if (lastAnswer && lastAnswer.model === undefined && model !== undefined) lastAnswer.model = model
   const name = string(file.name)
   const folder = string(file.folder)
   const times = messages.flatMap((message) => message.at ?? [])
@@ -81,7 +81,10 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
   return { conversations: [conversation], unknown: unknown.all() }
 }
 
-/** A call with its message's key, and its result if there is one. Results without a call id are matched in order. */
+/**
+ * A tool call with the key of its message, and its result if there is one. Results without a call id are matched to calls in
+ * order.
+ */
 type TurnCall = CursorCall & { key: string; hasOwnId: boolean; result?: Part & { type: "tool_result" } }
 
 function messageOf(
@@ -89,32 +92,35 @@ function messageOf(
   key: string,
   promptOrigin: "person" | "agent",
   calls: TurnCall[],
-  count: (type: string) => void,
+  countUnknown: (type: string) => void,
 ): Message | undefined {
   const at = time(turn.timestamp)
-  const base = { key, at }
+  const commonFields = { key, at }
   const type = string(turn.type) ?? string(turn.event)
   if (type === "error") {
     const text = outputText(record(turn.error)?.message ?? turn.error)
-    return text === "" ? undefined : { ...base, role: "system", parts: [{ type: "text", text, origin: "agent" }] }
+    return text === ""
+      ? undefined
+      : { ...commonFields, role: "system", parts: [{ type: "text", text, origin: "agent" }] }
   }
   if (type === "turn_ended") return undefined
-  if (type === "text-turn") return textTurn(turn, base, promptOrigin, calls)
+  if (type === "text-turn") return textTurn(turn, commonFields, promptOrigin, calls)
   const role = turn.role ?? record(turn.message)?.role
   if (role !== "user" && role !== "assistant" && role !== "tool") {
-    count(type ?? `role ${String(role)}`)
+    countUnknown(type ?? `role ${String(role)}`)
     return undefined
   }
   const content = record(turn.message)?.content ?? turn.content
   const parts: Part[] = []
   array(typeof content === "string" ? [{ type: "text", text: content }] : content).forEach((block, index) => {
-    if (isRecord(block)) parts.push(...blockParts(block, `${key}:${index}`, key, role, promptOrigin, calls, count))
+    if (isRecord(block))
+      parts.push(...blockParts(block, `${key}:${index}`, key, role, promptOrigin, calls, countUnknown))
   })
   if (parts.length === 0) return undefined
   const model = string(turn.model)
   const hasOnlyResults = parts.every((part) => part.type === "tool_result")
   return {
-    ...base,
+    ...commonFields,
     role: hasOnlyResults && role !== "assistant" ? "tool" : role === "tool" ? "tool" : role,
     ...withoutUndefined({ model }),
     parts,
@@ -131,7 +137,7 @@ function blockParts(
   role: "user" | "assistant" | "tool",
   promptOrigin: "person" | "agent",
   calls: TurnCall[],
-  count: (type: string) => void,
+  countUnknown: (type: string) => void,
 ): Part[] {
   const text = string(block.text)
   switch (block.type) {
@@ -193,7 +199,7 @@ function blockParts(
     case "redacted-reasoning":
       return []
     default:
-      count(`block ${String(block.type)}`)
+      countUnknown(`block ${String(block.type)}`)
       return text === undefined ? [] : [{ type: "text", text, origin: role === "user" ? "injected" : "agent" }]
   }
 }

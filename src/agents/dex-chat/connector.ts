@@ -27,8 +27,8 @@ export const dexChatConnector: Connector = {
 const CHECKSUM_LENGTH = 8
 
 /**
- * Computes a chat's id from its folder, whose name is a time. It begins with a checksum, because people type only the
- * beginning of an id, and all times of a month begin alike.
+ * Computes a chat's id from its folder, whose name is a time. The id begins with a checksum, because people type only the
+ * beginning of an id, and all times in one month begin with the same characters.
  */
 function chatIdOf(folder: string): string {
   return `${crc32(folder).toString(16).padStart(CHECKSUM_LENGTH, "0")}-${folder}`

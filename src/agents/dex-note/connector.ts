@@ -10,8 +10,8 @@ import { type ConversationFields, parsedFrom } from "../kit/messages.ts"
 import { dexNoteRoots } from "../registry.ts"
 
 /**
- * Reads notes: one file each, with a line per wording and per confirmation. The last wording counts; earlier ones, with their
- * confirmations, are abandoned. An agent's note begins with its author, so that nobody mistakes it for the person's.
+ * Reads notes. Each note is a file, with a line for each wording and each confirmation. The last wording counts; earlier ones,
+ * with their confirmations, are abandoned. An agent's note begins with its author, so that nobody mistakes it for the person's.
  */
 export const dexNoteConnector: Connector = {
   source: "dex_note",
@@ -20,25 +20,25 @@ export const dexNoteConnector: Connector = {
   discover: (root) =>
     withProblems(function* (report) {
       for (const unit of unitsBelow(root, /\.jsonl$/, 0, report))
-        yield { ...unit, key: unit.key.slice(0, -ENDING.length) }
+        yield { ...unit, key: unit.key.slice(0, -EXTENSION.length) }
     }),
   read: readLines(),
   parse,
 }
 
 const CHECKSUM_LENGTH = 8
-const ENDING = ".jsonl"
+const EXTENSION = ".jsonl"
 
 /**
- * Computes a note's id from its file's name, which is a time. It begins with a checksum, because people type only the
- * beginning of an id, and all times of a month begin alike.
+ * Computes a note's id from its file's name, which is a time. The id begins with a checksum, because people type only the
+ * beginning of an id, and all times in one month begin with the same characters.
  */
 export function noteIdOf(name: string): string {
   return `${crc32(name).toString(16).padStart(CHECKSUM_LENGTH, "0")}-${name}`
 }
 
 export function noteFileOf(id: string): string {
-  return `${id.slice(CHECKSUM_LENGTH + 1)}${ENDING}`
+  return `${id.slice(CHECKSUM_LENGTH + 1)}${EXTENSION}`
 }
 
 type Wording = {
@@ -64,21 +64,21 @@ function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {
       project = string(line.project) ?? project
       version = string(line.dex_version) ?? version
     } else if (type === "confirm") {
-      const last = wordings.at(-1)
-      if (last) last.confirmed_at = time(line.at) ?? last.at ?? 0
+      const lastWording = wordings.at(-1)
+      if (lastWording) lastWording.confirmed_at = time(line.at) ?? lastWording.at ?? 0
     } else unknown.add(type)
   }
-  const last = wordings.at(-1)
+  const lastWording = wordings.at(-1)
   const fields: ConversationFields = {
     id: noteIdOf(key),
     kind: "note",
-    title: last && {
-      text: `Note: ${labelledText(last)}`.replaceAll(/\s+/g, " ").slice(0, 120),
+    title: lastWording && {
+      text: `Note: ${labelledText(lastWording)}`.replaceAll(/\s+/g, " ").slice(0, 120),
       from: "first_prompt",
     },
     cwd: project,
     agent_version: version,
-    messages: wordings.flatMap((wording, i) => messagesOf(wording, `${key}:${i + 1}`, wording !== last)),
+    messages: wordings.flatMap((wording, i) => messagesOf(wording, `${key}:${i + 1}`, wording !== lastWording)),
   }
   return parsedFrom(fields, unknown)
 }

@@ -11,7 +11,10 @@ import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { geminiCliRoots } from "../registry.ts"
 import { parseGemini } from "./parse.ts"
 
-/** Reads Gemini CLI. A session is a file in its project's folder: a log of patches since 0.40, one JSON object before that. */
+/**
+ * Reads Gemini CLI's sessions, one file each, in a folder per project. The file is a log of patches, or before 0.40 a JSON
+ * object.
+ */
 export const geminiCliConnector: Connector = {
   source: "gemini_cli",
   version: 3,
@@ -27,7 +30,7 @@ type GeminiUnit = Unit & { project?: string }
 
 const MAX_PROJECTS_BYTES = 16 << 20
 const MAX_ROOT_BYTES = 64 << 10
-const SESSION = /^session-.+\.jsonl?$/
+const SESSION_FILE = /^session-.+\.jsonl?$/
 const UNREADABLE_FILE = /^session-.+\.unreadable-/
 
 function watched(root: string): Watched[] {
@@ -45,14 +48,14 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
   for (const folder of entriesOf(tmp, report)) {
     const chats = join(tmp, folder.name, "chats")
     const project = projectRoot(join(tmp, folder.name, ".project_root"), report) ?? projects.get(folder.name)
-    // These are dex's own requests, which used Gemini CLI as a model.
+    // Skip the sessions in which dex used Gemini CLI as a model.
     if (project !== undefined && isModelRunFolder(project)) continue
     for (const entry of entriesOf(chats, report)) {
       const path = join(chats, entry.name)
       const key = `${folder.name}/chats/${entry.name}`
       if (UNREADABLE_FILE.test(entry.name))
         report({ unreadable: "set aside by Gemini CLI, which could not read it", path })
-      else if (SESSION.test(entry.name)) yield* unitOf(path, key, project, report)
+      else if (SESSION_FILE.test(entry.name)) yield* unitOf(path, key, project, report)
       else if (leadsToFolder(entry, path)) {
         for (const nested of entriesOf(path, report)) {
           if (!nested.name.endsWith(".jsonl")) continue
@@ -75,7 +78,10 @@ function leadsToFolder(entry: Dirent, path: string): boolean {
   return entry.isSymbolicLink() ? isFolder(path) : entry.isDirectory()
 }
 
-/** Maps a project's folder below tmp to its root: newer folders have a short name, older ones the hash of the root. */
+/**
+ * Maps the name of a project's folder below tmp to the project's root. In older versions, the name is the hash of the root; in
+ * newer versions, it is a short name.
+ */
 function projectsOf(root: string, report: Report): Map<string, string> {
   const text = textAt(join(root, "projects.json"), MAX_PROJECTS_BYTES, report)
   const slugs = record(parseObject(text ?? "")?.projects) ?? {}
@@ -98,7 +104,7 @@ function read(unit: GeminiUnit, after?: Cursor): Reading {
   return withProject(reading, unit.project, after)
 }
 
-/** Each record names its session, because messages that a rewritten file no longer has are parsed without its header. */
+/** Adds the session's id to each message, because messages that a rewritten file no longer has are parsed without its header. */
 function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
   const { messages, ...header } = file
   yield stripRecord(header)
@@ -108,9 +114,9 @@ function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
 /** Puts the project's root before the records, unless the cursor shows that it was already read. */
 function withProject(reading: Reading, project: string | undefined, after?: Cursor): Reading {
   const storedFingerprint = reading.mode === "append" ? string(after?.project) : undefined
-  const current = project === undefined ? storedFingerprint : fingerprint(project)
+  const currentFingerprint = project === undefined ? storedFingerprint : fingerprint(project)
   function* allRecords(): Generator<RawRecord> {
-    if (current !== storedFingerprint) yield { type: "dex-project", root: project }
+    if (currentFingerprint !== storedFingerprint) yield { type: "dex-project", root: project }
     yield* reading.records
   }
   return {
@@ -118,7 +124,9 @@ function withProject(reading: Reading, project: string | undefined, after?: Curs
     records: allRecords(),
     end: () => {
       const result = reading.end()
-      return current === undefined ? result : { ...result, cursor: { ...result.cursor, project: current } }
+      return currentFingerprint === undefined
+        ? result
+        : { ...result, cursor: { ...result.cursor, project: currentFingerprint } }
     },
   }
 }
@@ -151,7 +159,7 @@ function stripMessage(message: RawRecord): RawRecord {
 function stripCall(call: unknown): unknown {
   if (!isRecord(call)) return call
   const copy: RawRecord = { ...call }
-  delete copy.description // the tool's manual is repeated at every call
+  delete copy.description // every call repeats the description of its tool
   if ("result" in copy) copy.result = stripParts(copy.result)
   const display = record(copy.resultDisplay)
   if (display) {

@@ -1,7 +1,7 @@
 import { number, parseObject, record, string } from "../../core/record.ts"
 import type { HeadlessAgent, HeadlessReply } from "../kit/headless.ts"
 
-/** The settings in the working folder, which override the user's. */
+/** The settings that dex writes to the working folder, where they override the user's settings. */
 const SETTINGS = {
   tools: { core: ["none"] },
   hooksConfig: { enabled: false },
@@ -11,7 +11,7 @@ const SETTINGS = {
   general: {
     topicUpdateNarration: false,
     maxAttempts: 2,
-    // Gemini CLI always writes sessions; with this setting, each run removes all but the latest.
+    // Gemini CLI always saves sessions. With this setting, each run deletes all sessions except the latest.
     sessionRetention: { enabled: true, maxAge: "1h", minRetention: "1h", maxCount: 1 },
   },
 }
@@ -21,7 +21,7 @@ export const geminiCliHeadless: HeadlessAgent = {
   program: "gemini",
   install: "npm install -g @google/gemini-cli@latest",
   login: "gemini, then /auth",
-  sendsTo: "Google, and with them your global GEMINI.md, which Gemini CLI always adds",
+  sendsTo: "Google, together with your global GEMINI.md, which Gemini CLI always adds",
   keepsSessions: true,
   call: ({ systemFile, model, scratch }) => ({
     args: [
@@ -34,7 +34,7 @@ export const geminiCliHeadless: HeadlessAgent = {
     env: {
       GEMINI_SYSTEM_MD: systemFile,
       GEMINI_CLI_NO_RELAUNCH: "1",
-      // The folder belongs to dex. Without this variable, its settings would be ignored.
+      // The working folder belongs to dex. Without this variable, Gemini CLI would ignore the settings in it.
       GEMINI_CLI_TRUST_WORKSPACE: "true",
       TMPDIR: scratch,
     },

@@ -1,5 +1,5 @@
-import { CONTEXT_TAG } from "../../core/context-tag.ts"
 import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../core/conversation.ts"
+import { CONTEXT_TAG } from "../../core/conversation.ts"
 import { array, isRecord, number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
@@ -29,7 +29,7 @@ const MESSAGE_TYPES = new Set(["user", "gemini", "info", "warning", "error"])
 /**
  * Replays the log of patches: a rewritten message replaces its earlier version, and rewound messages stay readable.
  * `$set.messages` is the history that the model receives after a compression, a masking of long outputs or a resume. It is
- * shorter than the conversation, but not because the person went back. So it adds new messages and removes none.
+ * shorter than the conversation, but not because the person went back. So its new messages are added, and none are removed.
  */
 export function parseGemini(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const session: GeminiSession = {
@@ -68,15 +68,15 @@ function handleRecord(session: GeminiSession, line: RawRecord): void {
 function putMessage(session: GeminiSession, id: string, message: RawRecord): void {
   session.header.sessionId ??= message.dex_session
   const earlierVersion = session.messages.get(id)
-  // it was written again after a rewind, so it moves to the end
+  // the message was written again after a rewind, so it moves to the end
   if (session.abandoned.delete(id)) session.messages.delete(id)
   session.messages.set(id, { ...earlierVersion, ...message })
 }
 
-/** Abandons a message and everything after it, or all messages if it is not found. */
+/** Marks a message and everything after it as abandoned, or all messages if it is not found. */
 function rewind(session: GeminiSession, target: string): void {
-  const remaining = [...session.messages.keys()].filter((id) => !session.abandoned.has(id))
-  for (const id of remaining.slice(Math.max(0, remaining.indexOf(target)))) session.abandoned.add(id)
+  const activeIds = [...session.messages.keys()].filter((id) => !session.abandoned.has(id))
+  for (const id of activeIds.slice(Math.max(0, activeIds.indexOf(target)))) session.abandoned.add(id)
 }
 
 function countUnknown(session: GeminiSession, type: string): void {
@@ -98,7 +98,7 @@ function messagesOf(session: GeminiSession): Message[] {
     const model = string(raw.model)
     const usage = geminiUsage(record(raw.tokens))
     messages.push({
-      // Other ids are hashes of the text (such as the session's context), and so the same in every session.
+      // Other ids are hashes of a text, such as the session's context, so several sessions may have the same id.
       key: UUID.test(id) ? id : `${idOf(session)}:${id}`,
       role,
       at,
@@ -165,7 +165,9 @@ function thoughtPart(thought: RawRecord): Part[] {
   return text === "" ? [] : [{ type: "thinking", text, origin: "agent" }]
 }
 
-/** Returns a user message's results, except those that a tool call also has: the agent writes most results in both places. */
+/**
+ * Returns a user message's results, except those that a tool call also contains. Gemini CLI writes most results in both places.
+ */
 function resultParts(pieces: RawRecord[], answeredIds: Set<string>): Part[] {
   return pieces.flatMap((piece): Part[] => {
     const response = record(piece.functionResponse)
@@ -190,8 +192,8 @@ function callContent(call: RawRecord): { parts: Part[]; effects: Effect[] } {
   const isRemote = /MCP Server\)$/.test(string(call.displayName) ?? "")
   const { parts, text } = resultOf(partsOf(call.result), tool, id, isRemote)
   const result = parts.find((part) => part.type === "tool_result")
-  const exit = tool === "run_shell_command" ? exitStatusIn(text) : undefined
-  const failed = isStopped || (exit !== undefined && exit !== 0)
+  const exitCode = tool === "run_shell_command" ? exitStatusIn(text) : undefined
+  const failed = isStopped || (exitCode !== undefined && exitCode !== 0)
   if (result) result.is_error ||= failed
   const args = record(call.args) ?? {}
   const hunks = !failed && status === "success" ? hunksOf(tool, args, call, text) : []
@@ -201,7 +203,7 @@ function callContent(call: RawRecord): { parts: Part[]; effects: Effect[] } {
   if (tool === "read_file" && path) effects.push(fileEffect(path, "read", id))
   const command = tool === "run_shell_command" ? string(args.command) : undefined
   if (command) {
-    effects.push(commandEffect(command, { call_id: id, exit_status: exit, failed, output: outputIn(text) }))
+    effects.push(commandEffect(command, { call_id: id, exit_status: exitCode, failed, output: outputIn(text) }))
     if (!failed) effects.push(...commitEffects(command, text, id))
   }
   return { parts: [callPart(call), ...parts], effects }
@@ -263,7 +265,7 @@ function hunksOf(tool: string, args: RawRecord, call: RawRecord, output: string)
   return hunksOfReplacement(path, args.old_string, args.new_string)
 }
 
-/** Converts token counts. The prompt's count includes cached tokens. The answer's excludes the thoughts, which cost the same. */
+/** Converts token counts. The input count includes cached tokens. The output count excludes thoughts, which cost the same. */
 function geminiUsage(tokens: RawRecord | undefined): Usage | undefined {
   const countOf = (field: string) => number(tokens?.[field]) ?? 0
   if (countOf("input") + countOf("output") + countOf("thoughts") === 0) return undefined
@@ -280,10 +282,10 @@ function isSubagent({ header, unit }: GeminiSession): boolean {
   return header.kind === "subagent" || unit.key.split("/").length > 3
 }
 
-/** The parent in a subagent's key, which is `<project>/chats/<parent>/<id>.jsonl`. */
+/** Returns the parent's id in a subagent's key, which is `<project>/chats/<parent>/<id>.jsonl`. */
 function parentOf({ unit }: GeminiSession): string | undefined {
-  const path = unit.key.split("/")
-  return path.length > 3 ? path.at(-2) : undefined
+  const segments = unit.key.split("/")
+  return segments.length > 3 ? segments.at(-2) : undefined
 }
 
 function idOf({ header, unit }: GeminiSession): string {
@@ -315,15 +317,15 @@ function conversationOf(session: GeminiSession, messages: Message[]): Conversati
 }
 
 /**
- * Returns the authority of a file, which decides between two files of one session. A session that began as `.json` continues in a
- * `.jsonl`, and project folders were copied from hashed to short names: in both cases the old file remains.
+ * Returns the authority of a file, which decides which of a session's two files is shown. A session that began as `.json`
+ * continues in a `.jsonl`, and project folders were copied from hashed to short names: in both cases the old file remains.
  */
 function authorityOf(key: string): number {
   const isHashed = /^[0-9a-f]{64}\//.test(key)
   return (key.endsWith(".json") ? 9 : 10) - (isHashed ? 2 : 0)
 }
 
-/** Finds the workspace that the agent names in the context before the first prompt. */
+/** Finds the workspace that Gemini CLI names in the context before the first prompt. */
 function folderIn(messages: Message[]): string | undefined {
   for (const part of messages[0]?.parts ?? []) {
     if (part.origin !== "injected") continue
@@ -335,7 +337,7 @@ function folderIn(messages: Message[]): string | undefined {
 
 type PromptParts = { parts: Part[]; isSummary: boolean }
 
-/** Tags that the agent and its hooks insert into the user's turn. */
+/** Tags that Gemini CLI and its hooks insert into the user's turn. */
 const INJECTED_TAGS = [
   CONTEXT_TAG,
   "session_context",
@@ -354,8 +356,8 @@ const FILES_BEGIN = "--- Content from referenced files ---"
 const FILES_END = "--- End of content ---"
 
 /**
- * Splits a user message without its tool results. `displayed` is the prompt as the person saw it, if the agent recorded it: only
- * that is the person's text, and the agent added the rest (files named with @, a command's template).
+ * Splits a user message without its tool results. `displayed` is the prompt as the person saw it, if Gemini CLI recorded that.
+ * Everything else was then added by Gemini CLI (files named with @, a command's template).
  */
 function readPrompt(pieces: RawRecord[], displayed: RawRecord[], speaker: Origin): PromptParts {
   const texts = pieces.flatMap((piece) => string(piece.text) ?? [])
@@ -364,21 +366,23 @@ function readPrompt(pieces: RawRecord[], displayed: RawRecord[], speaker: Origin
     return { parts: [{ type: "summary", text: combined, origin: "agent" }], isSummary: true }
   }
   const images = pieces.filter((piece) => record(piece.inlineData)).map((piece) => imagePart(piece.inlineData, speaker))
-  const shown = displayed.flatMap((piece) => string(piece.text) ?? []).join("\n")
-  const runs = splitPieces(texts).map((run) => ({ ...run, injected: run.injected || !isShown(run.text, shown) }))
-  const onlyShown = splitPieces([shown]).filter((run) => !run.injected && !runs.some((other) => isPartOf(other, run)))
-  const parts = [...onlyShown, ...runs].map(
+  const shownText = displayed.flatMap((piece) => string(piece.text) ?? []).join("\n")
+  const runs = splitPieces(texts).map((run) => ({ ...run, injected: run.injected || !isShown(run.text, shownText) }))
+  const shownOnlyRuns = splitPieces([shownText]).filter(
+    (run) => !run.injected && !runs.some((other) => isPartOf(other, run)),
+  )
+  const parts = [...shownOnlyRuns, ...runs].map(
     (run): Part => ({ type: "text", text: run.text, origin: run.injected ? "injected" : speaker }),
   )
   return { parts: [...parts, ...images], isSummary: false }
 }
 
-function isShown(text: string, shown: string): boolean {
-  return shown === "" || shown.includes(text)
+function isShown(text: string, shownText: string): boolean {
+  return shownText === "" || shownText.includes(text)
 }
 
-function isPartOf(run: TextRun, shown: TextRun): boolean {
-  return !run.injected && (shown.text.includes(run.text) || run.text.includes(shown.text))
+function isPartOf(run: TextRun, shownRun: TextRun): boolean {
+  return !run.injected && (shownRun.text.includes(run.text) || run.text.includes(shownRun.text))
 }
 
 /** Separates the typed text from the files that the person named, which follow it as separate pieces or in the same text. */
@@ -393,11 +397,11 @@ function splitPieces(texts: string[]): TextRun[] {
     if (begin === -1) return splitText(text)
     const end = text.indexOf(FILES_END, begin)
     inFiles = end === -1
-    const after = end === -1 ? text.length : end + FILES_END.length
+    const restStart = end === -1 ? text.length : end + FILES_END.length
     return [
       ...splitText(text.slice(0, begin)),
-      ...injectedRun(text.slice(begin, after)),
-      ...splitText(text.slice(after)),
+      ...injectedRun(text.slice(begin, restStart)),
+      ...splitText(text.slice(restStart)),
     ]
   })
 }

@@ -4,26 +4,31 @@ import {
   geminiSubagent,
   HOOK_TIMEOUT_MS,
   type HookEvent,
+  openSkill,
   proactiveHooks,
   RETRIEVAL_AGENT,
   serverStart,
   shellStart,
-  skillFile,
   syncHook,
   type Wiring,
 } from "../kit/wiring.ts"
 
-/** The hooks that dex adds. BeforeTool is missing, because the text it adds does not reach the model. */
+/**
+ * The hooks that dex adds. BeforeTool is missing, because text from that hook does not reach the model. Gemini CLI reports an automatic
+ * compression before every request, even if it then compresses nothing, so dex waits only for the person's.
+ */
 export const GEMINI_CLI_HOOKS: readonly HookEvent[] = [
   { event: "SessionStart" },
   { event: "BeforeAgent" },
   { event: "AfterTool", tools: "run_shell_command|read_file" },
+  { event: "PreCompress", tools: "manual" },
 ]
 
 export const geminiCliWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine)], program: "gemini" }),
   trust:
     "calls dex's tools without asking you, since dex is marked as trusted. They change nothing but dex's own records.",
+  formerFiles: (machine) => [join(folder(machine), "skills", "dex", "SKILL.md")],
   files: (machine, bin) => [
     {
       path: join(folder(machine), "settings.json"),
@@ -34,7 +39,7 @@ export const geminiCliWiring: Wiring = {
         ...proactiveHooks("gemini_cli", GEMINI_CLI_HOOKS, HOOK_TIMEOUT_MS, bin, "powershell"),
       ],
     },
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
+    openSkill(machine),
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
       additions: [geminiSubagent(shellStart(bin))],

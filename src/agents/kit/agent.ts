@@ -1,5 +1,6 @@
 import type { SourceId } from "../../core/conversation.ts"
 import type { Moment } from "../../core/suggestion.ts"
+import type { Bring } from "./bring.ts"
 import type { Connector } from "./connector.ts"
 import type { HeadlessAgent } from "./headless.ts"
 import type { Roots } from "./places.ts"
@@ -19,9 +20,9 @@ export type Agent = {
   name: string
   /** Other names that people type for the agent. */
   aliases?: readonly string[]
-  /** The agent whose format this one shares: the same code reads both, and this one has no folder of its own. */
+  /** The agent whose format this agent shares. The same code reads the sessions of both. */
   variantOf?: SourceId
-  /** The folders that may contain sessions. Must be cheap, because it is called for agents that are not installed too. */
+  /** The folders that may contain sessions. Must be cheap, because it is also called for agents that are not installed. */
   roots?: Roots
   /**
    * The evidence with which the reader was tested: sessions written by the agent itself, other people's samples of such sessions,
@@ -30,11 +31,18 @@ export type Agent = {
   basis?: Basis
   /** Reads the agent's sessions. Absent if dex serves this agent but does not read it. Loaded only if one of its roots exists. */
   connector?: () => Promise<Connector>
-  /** The command that resumes an old conversation, by its id or by the file that contains it. */
-  resume?: (id: string, path: string) => string[]
+  /** True for a service whose conversations `dex import` reads from an export. It has no folder on this machine. */
+  isExported?: true
+  /**
+   * The command that resumes an old conversation, by its id or by the file that contains it. `isElsewhere` is true if it is run in
+   * another folder than the conversation's own.
+   */
+  resume?: (id: string, path: string, isElsewhere?: boolean) => string[]
+  /** Copies a conversation to a folder in which the agent finds it. Absent if that is never necessary. */
+  bring?: () => Promise<Bring>
   /** The command that starts the agent with a first prompt, which is the last argument. */
   open?: readonly string[]
-  /** Why `resume` or `open` is missing. */
+  /** The reason why `resume` or `open` is missing. */
   whyMissing?: { resume?: string; open?: string }
   /** How the programs that the agent starts can find out to which conversation they belong. */
   session?: {
@@ -46,6 +54,8 @@ export type Agent = {
   toolOutputMarks?: readonly string[]
   /** Reads the agent's hook input and answers it. */
   hooks?: () => Promise<AgentHooks>
+  /** The form of the answers, if it is not Claude Code's. */
+  hookOutput?: HookOutput
   /** Uses the agent as a model. */
   headless?: () => Promise<HeadlessAgent>
   /** Adds dex to the agent's settings. */
@@ -53,7 +63,8 @@ export type Agent = {
 }
 
 /**
- * Translates one agent's hooks: its input to a moment, and dex's text to its answer format. Pure. The input is untrusted JSON.
+ * Translates one agent's hook input to a moment, and dex's text to the answer format of that agent's hooks. Both are pure
+ * functions. The input is untrusted JSON.
  */
 export type AgentHooks = {
   /** Returns undefined if dex has nothing to contribute, or if a field has the wrong type. */
@@ -76,16 +87,34 @@ export type HookMoment = Omit<Moment, "project" | "source" | "at"> & {
 
 export type HookInput = Record<string, unknown>
 
-type Variant = Pick<Agent, "name" | "aliases" | "basis" | "resume" | "open" | "whyMissing" | "toolOutputMarks"> & {
+/** Plain text, or a JSON object in which the field of this name has the text. */
+export type HookOutput = "text" | "additionalContext" | "contextModification" | "additional_context"
+
+type Variant = Pick<
+  Agent,
+  | "name"
+  | "aliases"
+  | "basis"
+  | "resume"
+  | "open"
+  | "whyMissing"
+  | "toolOutputMarks"
+  | "hooks"
+  | "hookOutput"
+  | "wiring"
+> & {
   source: SourceId
   roots: Roots
-  /** Loads the connector of the agent whose format this one shares. */
+  /** Loads the connector of the agent whose format this agent shares. */
   reader: () => Promise<Connector>
-  /** The parts of the connector that differ from that agent's. */
+  /** The parts of the connector that differ from the other agent's connector. */
   overrides?: (parent: Connector) => Promise<Partial<Connector>>
 }
 
-/** Declares an agent that writes another agent's format into its own folder. That agent's code reads it, under its own name. */
+/**
+ * Declares an agent that writes another agent's format into its own folder. The other agent's code reads its sessions, and they
+ * are stored under its own name.
+ */
 export function agentVariant(variantOf: SourceId, { reader, overrides, ...agent }: Variant): Agent {
   return {
     ...agent,

@@ -12,7 +12,7 @@ import {
   toolOrigin,
 } from "./effects.ts"
 
-/** The action of a call, in terms that fit the tools of all agents. */
+/** The action of a call, described in the same way for the tools of all agents. */
 export type CallAction = { command?: string; reads?: readonly string[]; hunks?: readonly Hunk[] }
 
 /** A call and its outcome. `action` is what it attempted: if it failed, nothing was read or changed. */
@@ -62,10 +62,10 @@ export function toolCallPart(tool: string | undefined, input: unknown, call_id: 
   }
 }
 
-/** An agent's tools, grouped by what they do. Most use the same argument names. */
+/** The names of an agent's tools, grouped by what the tools do. */
 export type ToolNames = Partial<Record<"command" | "read" | "write" | "edit" | "patch" | "editor", readonly string[]>>
 
-/** Derives the action of a call from the name of its tool. */
+/** Derives the action of a call from the name of its tool, by the argument names that most agents use. */
 export function actionByName(names: ToolNames, tool: string | undefined, args: RawRecord): CallAction {
   const isToolFor = (kind: keyof ToolNames) => tool !== undefined && names[kind]?.includes(tool)
   if (isToolFor("command")) {
@@ -89,7 +89,7 @@ export function actionByName(names: ToolNames, tool: string | undefined, args: R
   return { hunks: edits.flatMap((edit) => hunksOfReplacement(path, oldText(edit), newText(edit))) }
 }
 
-/** Derives the action of a tool for all file operations. Its argument `command` selects the operation. */
+/** Derives the action of a call to a tool that reads and edits files. The argument `command` selects the operation. */
 export function editorAction(path: string, args: RawRecord): CallAction {
   switch (args.command) {
     case "view":

@@ -9,7 +9,9 @@ import type { RawRecord } from "../../core/record.ts"
  */
 export type Connector = {
   source: SourceId
-  /** Increase it whenever `parse` returns a different result for old records; everything stored is then parsed again. */
+  /**
+   * Increase this number whenever `parse` returns a different result for old records; dex then parses all stored records again.
+   */
   version: number
   roots(machine: Machine): string[]
   /** Lists units in any order; the caller sorts by age. Must be fast, because every sync runs it on every file. */
@@ -19,8 +21,8 @@ export type Connector = {
   /** The folders below a root that change when a session does. If absent, any change below the root counts. */
   watched?(root: string): Watched[]
   /**
-   * For units with many conversations in which each record belongs to exactly one: returns a function that maps a record to its
-   * conversation's id. If absent, or undefined for a unit, its records only make sense together.
+   * For units with many conversations, if each record belongs to exactly one of them. Returns a function that maps a record to
+   * its conversation's id. If absent, or if it returns undefined for a unit, the unit's records must be parsed together.
    */
   conversationOf?(unitKey: string): ((record: RawRecord) => string | undefined) | undefined
   /** The tables of the agent's databases that dex knows, whether it reads them or not. `dex doctor` names all others. */
@@ -32,12 +34,37 @@ export type Connector = {
   isOutside?: boolean
   /**
    * For agents that shorten their own file and add a summary (a compaction). Returns the dropped records and the current ones in
-   * the order of the conversation; all of them still belong to it. Returns undefined if `current` is not such a file: the dropped
-   * records are then superseded.
+   * the order of the conversation; all of them still belong to the conversation. Returns undefined if `current` is not from such
+   * a file: the dropped records are then superseded.
    */
   rejoin?(dropped: RawRecord[], current: RawRecord[]): RawRecord[] | undefined
   /** Identifies a record across rewrites of its file. If absent, records are compared by content. */
   identify?(record: RawRecord): string | undefined
+  /** Set if `dex import` reads the conversations from a file that a service exports. A sync then finds no units. */
+  exported?: ExportFormat
+}
+
+/** How a service exports conversations: a list in JSON. */
+export type ExportFormat = {
+  /** The field of a conversation that contains its messages. They are parsed one by one. */
+  messages?: string
+  /**
+   * Converts an item of the list to what is stored. `messages` has the values in the field `messages`; the names of an object's
+   * members are their `id` if they have none. Returns undefined for an item of another service.
+   */
+  itemOf(fields: RawRecord, messages: RawRecord[]): ExportedItem | undefined
+  /** True if consecutive items with the same key are one conversation. */
+  joinsItems?: boolean
+  /** The objects in a record whose field `html` is to be replaced with its text, in the field `text`. */
+  htmlIn?(record: RawRecord): RawRecord[]
+}
+
+export type ExportedItem = {
+  /** The conversation's id, and the key of its unit. */
+  key: string
+  /** The time of its last change. Of two exports, the one with the later change counts. */
+  modifiedAt?: number
+  records: RawRecord[]
 }
 
 /** An agent that a user adds: the value that a module exports as `agent`. */
@@ -67,9 +94,9 @@ export type Machine = {
  * database.
  */
 export type Unit = UnitName & {
-  /** The file to open, and to show to a person. */
+  /** The path of the file to open, which is also shown to people. */
   path: string
-  /** Differs whenever the content may differ. It is only compared, never interpreted. */
+  /** Differs whenever the content may differ. dex only compares stamps and never interprets them. */
   stamp: string
   /** The approximate number of bytes to read, for the progress bar. */
   bytes: number
@@ -85,7 +112,7 @@ export type UnitName = { key: string; path: string }
 
 /**
  * A folder to watch for new messages, with `depth` levels of subfolders, except those named in `skip`. `files` is
- * matched against the path relative to the folder, with slashes; without it every file counts.
+ * matched against the path relative to the folder, with slashes. If it is absent, every file counts.
  */
 export type Watched = { folder: string; depth: number; files?: RegExp; skip?: readonly string[] }
 
@@ -99,8 +126,8 @@ export type IsUnchanged = (containerPath: string, stamp: string) => boolean
 
 /**
  * A folder that belongs to dex, for copies of databases and compressed files that cannot be read in place. A connector creates it
- * on demand. The caller passes the same folder to `discover` and `read`, and removes it. If absent, anything that would need it
- * is unreadable.
+ * on demand. The caller passes the same folder to `discover` and `read`, and removes it afterwards. Without the folder, dex
+ * cannot read such databases and files.
  */
 export type Scratch = string
 
@@ -122,6 +149,14 @@ export type Parsed = {
   conversations: Conversation[]
   /** Record types that this connector does not know, with counts. */
   unknown: Record<string, number>
+}
+
+/** Creates the connector of a service that exports its conversations: `dex import` supplies the records. */
+export function exportConnector(
+  parts: Pick<Connector, "source" | "version" | "parse" | "identify"> & { exported: ExportFormat },
+): Connector {
+  const end = () => ({ cursor: { offset: 0, crc: 0 }, skipped: [], pending: false })
+  return { ...parts, roots: () => [], discover: () => [], read: () => ({ mode: "append", records: [], end }) }
 }
 
 export function isUnreadable(unit: Unit | Unreadable): unit is Unreadable {

@@ -18,7 +18,7 @@ import {
 /** The entry of one session in a database. `stamp` differs whenever its rows may differ. */
 export type DatabaseSession = { key: string; stamp: string; bytes: number; modifiedAt: number; bornAt?: number }
 
-/** Yields nothing if the database is missing or unchanged since it was last read. */
+/** Yields the units of a database, or nothing if the database is missing or has not changed since it was last read. */
 export function* unitsOfDatabase(
   path: string,
   sessionsIn: (db: ForeignDatabase) => DatabaseSession[],
@@ -42,12 +42,12 @@ export function* unitsOfDatabase(
 /** Throws if the table is missing, because the database belongs to another program, or to a version that dex does not know. */
 export function expectTable(db: ForeignDatabase, table: string, agent: string): void {
   if (columnsOf(db, table).size === 0)
-    throw new Error(`there is no table ${table}: this is not a database of ${agent}, or it has an unknown format`)
+    throw new Error(`there is no table ${table}: this is not ${agent}'s database, or dex does not know its format`)
 }
 
 /**
- * Reads a session's records: all of them if any has changed. `rowsIn` must read all its rows before it returns; `strip` removes
- * the parts of a row that are not stored.
+ * Reads all records of a session if any of them has changed, otherwise none. `rowsIn` must read all its rows before it returns;
+ * `strip` removes the parts of a row that are not stored.
  */
 export function readDatabaseUnit(
   unit: Unit,

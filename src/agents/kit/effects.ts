@@ -2,11 +2,14 @@ import type { Effect, Hunk, Origin } from "../../core/conversation.ts"
 
 // Builds the effects of tool calls, in one shape for the tools of all agents.
 
-/** The maximum length of a command in an effect, in characters. It suffices to find the command; the message has all of it. */
-const MAX_COMMAND = 500
-const MAX_ERROR = 400
+/**
+ * The maximum length of a command in an effect, in characters. This is enough to find the command; the message contains it
+ * completely.
+ */
+const MAX_COMMAND_CHARS = 500
+const MAX_ERROR_CHARS = 400
 
-/** Builds the effect of a command. `output` is searched for the line that says what went wrong. */
+/** Builds the effect of a command. If the command failed, its error is the line of `output` that says what went wrong. */
 export function commandEffect(
   command: string,
   outcome: { call_id?: string; exit_status?: number; failed?: boolean; output?: string },
@@ -15,7 +18,7 @@ export function commandEffect(
   const error = failed && outcome.output ? errorLine(outcome.output) : undefined
   return {
     type: "command",
-    command: command.slice(0, MAX_COMMAND),
+    command: command.slice(0, MAX_COMMAND_CHARS),
     call_id: outcome.call_id,
     exit_status: outcome.exit_status,
     failed,
@@ -45,19 +48,19 @@ export function commitEffects(command: string, output: string, call_id?: string)
 export function editEffects(hunks: Hunk[], call_id?: string): Effect[] {
   const byPath = new Map<string, { added: number; removed: number }>()
   for (const hunk of hunks) {
-    const sum = byPath.get(hunk.path) ?? { added: 0, removed: 0 }
+    const counts = byPath.get(hunk.path) ?? { added: 0, removed: 0 }
     for (const line of hunk.lines) {
-      if (line.startsWith("+")) sum.added++
-      else if (line.startsWith("-")) sum.removed++
+      if (line.startsWith("+")) counts.added++
+      else if (line.startsWith("-")) counts.removed++
     }
-    byPath.set(hunk.path, sum)
+    byPath.set(hunk.path, counts)
   }
-  return [...byPath].map(([path, sum]) => ({
+  return [...byPath].map(([path, counts]) => ({
     type: "file",
     path,
     action: "edited",
     call_id,
-    ...sum,
+    ...counts,
   }))
 }
 
@@ -65,7 +68,7 @@ export function fileEffect(path: string, action: "edited" | "read" | "mentioned"
   return { type: "file", path, action, call_id }
 }
 
-/** Parses the hunks of a unified diff. `path` names the file if the diff has no header. */
+/** Parses the hunks of a unified diff. If `path` is given, the file names in the diff's headers are ignored. */
 export function hunksOfDiff(diff: string, path?: string): Hunk[] {
   const hunks: Hunk[] = []
   let file = path
@@ -149,13 +152,13 @@ function errorLine(output: string): string | undefined {
   const firstError = lines.find((line) =>
     /\b(error|fatal|panic|exception|failed|cannot|not found|denied|no such)\b/i.test(line.slice(0, 500)),
   )
-  return (firstError ?? lines.at(-1))?.slice(0, MAX_ERROR)
+  return (firstError ?? lines.at(-1))?.slice(0, MAX_ERROR_CHARS)
 }
 
 /** A patch in the grammar of Codex's `apply_patch`, which locates changes by their surrounding lines and not by line numbers. */
 export type Patch = { hunks: Hunk[]; deleted: string[] }
 
-/** Finds the text between `*** Begin Patch` and `*** End Patch` anywhere: in a tool's input, a heredoc or an argument. */
+/** Returns the patch in a tool's input or a command: the text from `*** Begin Patch` up to `*** End Patch`. */
 export function patchIn(text: string): string | undefined {
   const begin = text.indexOf("*** Begin Patch")
   if (begin === -1) return undefined
@@ -170,7 +173,7 @@ export function parsePatch(patch: string): Patch {
   let path: string | undefined
   let added: string[] | undefined
   let hunk: Hunk | undefined
-  const close = () => {
+  const finishFile = () => {
     if (added && path !== undefined) hunks.push(hunkOfNewFile(path, added.join("\n")))
     if (hunk && hunk.lines.length > 0) hunks.push(hunk)
     added = undefined
@@ -180,18 +183,18 @@ export function parsePatch(patch: string): Patch {
     const header = /^\*\*\* (Add File|Update File|Delete File|Move to): (.{1,4000})$/.exec(line.trimEnd())
     if (header) {
       const [, verb, name] = header as unknown as [string, string, string]
-      close()
+      finishFile()
       path = name.trim()
       if (verb === "Add File") added = []
       else if (verb === "Delete File") {
         deleted.push(path)
         path = undefined
       }
-    } else if (line.startsWith("*** ")) close()
+    } else if (line.startsWith("*** ")) finishFile()
     else if (added) {
       if (line.startsWith("+")) added.push(line.slice(1))
     } else if (path !== undefined && line.startsWith("@@")) {
-      close()
+      finishFile()
     } else if (path !== undefined && /^[ +-]/.test(line)) {
       hunk ??= { path, old_start: 0, old_lines: 0, new_start: 0, new_lines: 0, lines: [] }
       if (!line.startsWith("+")) hunk.old_lines++
@@ -199,32 +202,32 @@ export function parsePatch(patch: string): Patch {
       hunk.lines.push(line)
     }
   }
-  close()
+  finishFile()
   return { hunks, deleted }
 }
 
-/** A block with a text to find and its replacement, between `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
+/** A block between `<<<<<<< SEARCH` and `>>>>>>> REPLACE`. A line `=======` separates the text to find from its replacement. */
 type SearchReplace = { search: string[]; replace: string[]; firstLine: number; lastLine: number }
 
-/** Finds the complete blocks of a text, with their first and last lines. */
+/** Finds the complete blocks in a text. `firstLine` and `lastLine` are indexes of `lines`. */
 export function searchReplaceBlocks(lines: readonly string[]): SearchReplace[] {
   const blocks: SearchReplace[] = []
   let block: SearchReplace | undefined
-  let side: "search" | "replace" = "search"
+  let section: "search" | "replace" = "search"
   for (const [index, line] of lines.entries()) {
     if (/^<{5,9} SEARCH>?\s*$/.test(line)) {
       block = { search: [], replace: [], firstLine: index, lastLine: index }
-      side = "search"
-    } else if (block && /^={5,9}\s*$/.test(line)) side = "replace"
+      section = "search"
+    } else if (block && /^={5,9}\s*$/.test(line)) section = "replace"
     else if (block && /^>{5,9} REPLACE\s*$/.test(line)) {
       blocks.push({ ...block, lastLine: index })
       block = undefined
-    } else block?.[side].push(line)
+    } else block?.[section].push(line)
   }
   return blocks
 }
 
-/** Parses SEARCH/REPLACE blocks to hunks. Roo Code writes the line number of a block before the text to find. */
+/** Parses SEARCH/REPLACE blocks to hunks, without the line number that Roo Code writes before the text to find. */
 export function hunksOfBlocks(text: string, path: string): Hunk[] {
   return searchReplaceBlocks(text.split("\n")).flatMap(({ search, replace }) => {
     const ruleIndex = search.findIndex((line) => /^-{5,9}$/.test(line))

@@ -12,7 +12,7 @@ import { isSettled, type JsonlOptions, readJsonl } from "./jsonl.ts"
 
 export type Report = (problem: Unreadable) => void
 
-/** Yields the results of a search through folders, then the problems it had. */
+/** Yields the units that a search through folders found, then the problems that occurred. */
 export function* withProblems<T extends Unit>(
   search: (report: Report) => Iterable<T | Unreadable>,
 ): Generator<T | Unreadable> {
@@ -32,8 +32,8 @@ export function entriesOf(dir: string, report: Report): Dirent[] {
 }
 
 /**
- * Returns the regular file at a path. Undefined if there is none; anything else there, or a file that cannot be accessed, is
- * reported.
+ * Returns the stats of the regular file at a path. Returns undefined if there is none. A file that cannot be accessed, and
+ * anything that is not a regular file, is reported.
  */
 export function fileAt(path: string, report: Report): Stats | undefined {
   try {
@@ -50,21 +50,27 @@ export function subfolders(folder: string, report: Report): string[] {
   return entriesOf(folder, report).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
 }
 
-/** Returns the unit for a single file, if it exists. */
+/** Returns a unit for the file at a path, or undefined if there is none. */
 export function unitAt(path: string, key: string, report: Report): Unit | undefined {
   const stat = fileAt(path, report)
   return stat && unitOfFile(path, key, stat)
 }
 
 /**
- * Finds the files whose path relative to `root` matches, in the folder and in `depth` levels of subfolders. The relative path is
- * the unit's key. `prefix` is the path of the subfolder that is searched.
+ * Finds the files whose path relative to `root` matches `pattern`, in the folder and in `depth` levels of subfolders. The
+ * relative path is the unit's key. `prefix` is the relative path of the subfolder that is searched.
  */
-export function* unitsBelow(root: string, files: RegExp, depth: number, report: Report, prefix = ""): Generator<Unit> {
+export function* unitsBelow(
+  root: string,
+  pattern: RegExp,
+  depth: number,
+  report: Report,
+  prefix = "",
+): Generator<Unit> {
   for (const entry of entriesOf(join(root, prefix), report)) {
     const name = `${prefix}${entry.name}`
-    if (entry.isDirectory() && depth > 0) yield* unitsBelow(root, files, depth - 1, report, `${name}/`)
-    else if (files.test(name)) {
+    if (entry.isDirectory() && depth > 0) yield* unitsBelow(root, pattern, depth - 1, report, `${name}/`)
+    else if (pattern.test(name)) {
       const unit = unitAt(join(root, name), name, report)
       if (unit) yield unit
     }
@@ -86,7 +92,7 @@ export function objectAt(path: string, maxBytes: number, report: Report): RawRec
   return parseObject(textAt(path, maxBytes, report) ?? "")
 }
 
-/** Builds a unit for one file, whose size and time show whether it may have changed. */
+/** Builds a unit for one file. Its stamp consists of the file's size and time. */
 export function unitOfFile(path: string, key: string, stat: Stats): Unit {
   return {
     key,
@@ -109,9 +115,9 @@ export function unitWithFacts(unit: Unit, facts: RawRecord | undefined): UnitWit
 /** Puts the facts before the records, unless the cursor shows that they were already read. */
 export function prependFacts(reading: Reading, { facts }: UnitWithFacts, after?: Cursor): Reading {
   const storedFingerprint = reading.mode === "append" ? string(after?.facts) : undefined
-  const current = facts ? fingerprint(facts) : storedFingerprint
+  const currentFingerprint = facts ? fingerprint(facts) : storedFingerprint
   function* records(): Generator<RawRecord> {
-    if (facts && current !== storedFingerprint) yield facts
+    if (facts && currentFingerprint !== storedFingerprint) yield facts
     yield* reading.records
   }
   return {
@@ -119,12 +125,14 @@ export function prependFacts(reading: Reading, { facts }: UnitWithFacts, after?:
     records: records(),
     end: () => {
       const result = reading.end()
-      return current === undefined ? result : { ...result, cursor: { ...result.cursor, facts: current } }
+      return currentFingerprint === undefined
+        ? result
+        : { ...result, cursor: { ...result.cursor, facts: currentFingerprint } }
     },
   }
 }
 
-/** Reads a unit that is a file of JSON lines, preceded by its facts if it has any. */
+/** Returns a function that reads a file of JSON lines, preceded by the unit's facts if it has any. */
 export function readLines(strip?: JsonlOptions["strip"]): (unit: UnitWithFacts, after?: Cursor) => Reading {
   return (unit, after) => prependFacts(readJsonl(unit.path, after, { strip }), unit, after)
 }
@@ -133,10 +141,16 @@ function fingerprint(facts: RawRecord): string {
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16)
 }
 
-/** The largest file that is read, in bytes, because all of it must be in memory. A larger one is counted as skipped. */
-const MAX_BYTES = 256 << 20
+/**
+ * The size of the largest file that dex reads, in bytes. It is limited because the complete file must be in memory. A larger one
+ * is counted as skipped.
+ */
+const MAX_FILE_BYTES = 256 << 20
 
-/** Reads a transcript that its agent rewrites completely at every change: all of its records, or none if it is unchanged. */
+/**
+ * Reads a transcript that its agent rewrites completely at each change. Returns all of its records, or none if the file is
+ * unchanged, damaged, too large or still being written.
+ */
 export function readJsonFile(
   path: string,
   after: Cursor | undefined,
@@ -145,8 +159,9 @@ export function readJsonFile(
 ): Reading {
   const { size, mtimeMs } = statSync(path)
   const startCursor = after ?? { offset: 0, crc: 0 }
-  if (size > MAX_BYTES) return emptyReading(startCursor, `file of ${size} bytes, over the limit of ${MAX_BYTES}`)
-  const content = readBytes(path, MAX_BYTES)
+  if (size > MAX_FILE_BYTES)
+    return emptyReading(startCursor, `file of ${size} bytes, over the limit of ${MAX_FILE_BYTES}`)
+  const content = readBytes(path, MAX_FILE_BYTES)
   const cursor = { offset: content.length, crc: crc32(content) }
   if (after && after.offset === cursor.offset && after.crc === cursor.crc) return emptyReading(after)
   const parsed = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))
@@ -169,23 +184,23 @@ function pendingEnd(cursor: Cursor) {
 
 const MAX_WORKSPACE_BYTES = 1 << 20
 
-/** The project folder to which a folder of `workspaceStorage` belongs. An empty window has none. */
+/** Returns the project folder to which a folder of `workspaceStorage` belongs, or undefined for a window without a project. */
 export function workspaceFolder(dir: string, report: Report): string | undefined {
   const workspace = parseObject(textAt(join(dir, "workspace.json"), MAX_WORKSPACE_BYTES, report) ?? "")
   return folderOfWorkspace(string(workspace?.folder), string(workspace?.workspace))
 }
 
-/** The path of a `file:` URI. Any other URI is returned unchanged, so that a remote folder is not mistaken for a local one. */
+/** Returns the path of a `file:` URI, and any other URI unchanged, so that a remote folder is not mistaken for a local one. */
 function folderOfUri(uri: string): string {
   if (!uri.startsWith("file:")) return uri
   try {
     return fileURLToPath(uri)
   } catch {
-    return uri // a URI of another platform
+    return uri // a URI from another platform cannot be converted
   }
 }
 
-/** The folder in workspace.json, which names a folder, or a file that lists several. */
+/** Returns `folder`, or the folder that contains the file `workspace`, which lists several folders. Both may be `file:` URIs. */
 export function folderOfWorkspace(folder: string | undefined, workspace: string | undefined): string | undefined {
   if (folder !== undefined) return folderOfUri(folder)
   return workspace === undefined ? undefined : dirname(folderOfUri(workspace))

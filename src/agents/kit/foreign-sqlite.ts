@@ -25,7 +25,7 @@ export type ForeignDatabase = {
 }
 
 const MAX_ATTEMPTS = 4
-const PAUSE_MS = 30
+const RETRY_PAUSE_MS = 30
 const BUSY_TIMEOUT_MS = 5_000
 
 /**
@@ -39,7 +39,7 @@ const BUSY_TIMEOUT_MS = 5_000
 export function withForeignDatabase<T>(path: string, use: (db: ForeignDatabase) => T, scratch?: string): T {
   return explainSqliteErrors(() => {
     const file = realpathSync(path)
-    const copy = scratch && copyIn(scratch, file, readDatabaseState(file))
+    const copy = scratch && existingCopy(scratch, file, readDatabaseState(file))
     if (copy) return openCopy(copy, use)
     if (scratch) removeCopy(scratch, file)
     return readOrCopy(file, use, scratch)
@@ -47,13 +47,14 @@ export function withForeignDatabase<T>(path: string, use: (db: ForeignDatabase) 
 }
 
 /**
- * Like withForeignDatabase, for reading a session that was found before. If the database was copied to find it, reads that copy,
- * even if the program has written since. So a sync copies it only once, and reads exactly what it found.
+ * Like withForeignDatabase, for reading a session that discovery has found. If discovery copied the database, reads that copy,
+ * even if the program has written to the original since. So a sync copies a database only once, and reads exactly the state that
+ * it found.
  */
 export function withFoundDatabase<T>(path: string, use: (db: ForeignDatabase) => T, scratch?: string): T {
   return explainSqliteErrors(() => {
     const file = realpathSync(path)
-    const copy = scratch && copyIn(scratch, file)
+    const copy = scratch && existingCopy(scratch, file)
     return copy ? openCopy(copy, use) : readOrCopy(file, use, scratch)
   })
 }
@@ -90,20 +91,20 @@ function tablesOf(db: ForeignDatabase): string[] {
 
 function readOrCopy<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string | undefined): T {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    if (attempt > 0) blockFor(PAUSE_MS)
+    if (attempt > 0) blockFor(RETRY_PAUSE_MS)
     const stateBefore = readDatabaseState(file)
     if (stateBefore.hasHotJournal) continue
     if (stateBefore.walBytes > 0) {
       if (!stateBefore.hasShm) break
       // without readonly_shm, a reader repairs (and so changes) the -shm that a killed program left
       try {
-        return open(uri(file, "mode=ro&readonly_shm=1"), use)
+        return openSnapshot(sqliteUri(file, "mode=ro&readonly_shm=1"), use)
       } catch (error) {
         if (!isSqliteError(error) || !SHARING_ERRORS.has(error.errcode & 0xff)) throw error
         break
       }
     }
-    const outcome = catchErrors(() => open(uri(file, "immutable=1"), use))
+    const outcome = catchErrors(() => openSnapshot(sqliteUri(file, "immutable=1"), use))
     if (readDatabaseState(file).fingerprint !== stateBefore.fingerprint) continue
     if ("error" in outcome) throw outcome.error
     return outcome.value
@@ -114,7 +115,7 @@ function readOrCopy<T>(file: string, use: (db: ForeignDatabase) => T, scratch: s
 
 /** Opens the copy for writing, because that applies its log or rolls back its journal. */
 function openCopy<T>(copy: string, use: (db: ForeignDatabase) => T): T {
-  return open(uri(copy, "mode=rw"), use)
+  return openSnapshot(sqliteUri(copy, "mode=rw"), use)
 }
 
 /**
@@ -123,22 +124,22 @@ function openCopy<T>(copy: string, use: (db: ForeignDatabase) => T): T {
  */
 const SHARING_ERRORS = new Set([5, 8, 10, 14, 15])
 
-function open<T>(location: string, use: (db: ForeignDatabase) => T): T {
+function openSnapshot<T>(location: string, use: (db: ForeignDatabase) => T): T {
   const db = new (sqlite().DatabaseSync)(location)
   try {
     db.exec(
       `pragma busy_timeout = ${BUSY_TIMEOUT_MS}; pragma query_only = 1; pragma trusted_schema = 0; pragma temp_store = memory; begin`,
     )
-    return use(reader(db))
+    return use(wrapDatabase(db))
   } finally {
     db.close()
   }
 }
 
-function reader(db: DatabaseSync): ForeignDatabase {
+function wrapDatabase(db: DatabaseSync): ForeignDatabase {
   const prepare = (sql: string): StatementSync => {
     const statement = db.prepare(sql)
-    statement.setReadBigInts(true) // otherwise one large number would make its row unreadable
+    statement.setReadBigInts(true) // without this, one large number would make its row unreadable
     return statement
   }
   return {
@@ -162,13 +163,16 @@ function withoutBigInts(row: ForeignRow): ForeignRow {
   return row
 }
 
-function uri(file: string, query: string): string {
+function sqliteUri(file: string, query: string): string {
   const slashed = process.platform === "win32" ? file.replaceAll("\\", "/") : file
   const absolute = slashed.startsWith("/") ? slashed : `/${slashed}`
   return `file://${absolute.replace(/[%?#]/g, encodeURIComponent)}?${query}`
 }
 
-/** Loads the module with the first database. Node 22 warns that it is experimental, which does not help a user. */
+/**
+ * Loads the module `node:sqlite`, without Node 22's warning that the module is experimental, because the warning does not help a
+ * user.
+ */
 function sqlite(): typeof import("node:sqlite") {
   const emitWarning = process.emitWarning
   process.emitWarning = () => {}
@@ -221,7 +225,10 @@ function readDatabaseState(file: string): DatabaseState {
   }
 }
 
-/** Checks a file before SQLite opens it, because opening a pipe would block forever. */
+/**
+ * Returns the stats of the database's -wal, -journal or -shm file, or undefined if there is none. Throws if it is not a regular
+ * file, because SQLite would block forever on a pipe.
+ */
 function sidecarOf(file: string, suffix: string): BigIntStats | undefined {
   const stats = statSync(file + suffix, { bigint: true, throwIfNoEntry: false })
   if (stats && !stats.isFile()) throw new RefusedFile(`its ${suffix} is not a regular file`)
@@ -236,18 +243,18 @@ function firstBytes(path: string, count: number): Buffer {
   try {
     return readStart(path, count)
   } catch {
-    return Buffer.alloc(0) // deleted meanwhile, so the transaction is over
+    return Buffer.alloc(0) // the journal was deleted meanwhile, so the transaction is over
   }
 }
 
-/** The free space on the disk, in bytes, that is reserved for everything else, above all dex's own history. */
+/** The disk space, in bytes, that must remain free for everything else, above all for dex's own history. */
 const RESERVED_BYTES = 64 << 20
-const PARTIAL = "partial"
+const PARTIAL_COPY = "partial"
 
-/** Returns the existing copy of a database, or undefined. With `state`, only a copy of exactly that state. */
-function copyIn(scratch: string, file: string, state?: DatabaseState): string | undefined {
+/** Returns the path of the existing copy of a database, or undefined. If `state` is given, only a copy of that state counts. */
+function existingCopy(scratch: string, file: string, state?: DatabaseState): string | undefined {
   const folder = folderOf(scratch, file)
-  const name = state ? copyNameOf(state) : namesIn(folder).find((entry) => entry !== PARTIAL)
+  const name = state ? copyNameOf(state) : namesIn(folder).find((entry) => entry !== PARTIAL_COPY)
   const path = name && join(folder, name, basename(file))
   return path && statSync(path, { throwIfNoEntry: false }) ? path : undefined
 }
@@ -259,16 +266,16 @@ function copyIn(scratch: string, file: string, state?: DatabaseState): string | 
 function makeCopy(scratch: string, file: string): string {
   const folder = folderOf(scratch, file)
   removeCopy(scratch, file)
-  mkdirSync(join(folder, PARTIAL), { recursive: true, mode: 0o700 })
+  mkdirSync(join(folder, PARTIAL_COPY), { recursive: true, mode: 0o700 })
   try {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      if (attempt > 0) blockFor(PAUSE_MS)
+      if (attempt > 0) blockFor(RETRY_PAUSE_MS)
       const stateBefore = readDatabaseState(file)
       expectRoom(scratch, stateBefore)
       for (const suffix of ["", "-wal", "-journal"])
-        copyPrivately(file + suffix, join(folder, PARTIAL, basename(file) + suffix))
+        copyPrivately(file + suffix, join(folder, PARTIAL_COPY, basename(file) + suffix))
       if (readDatabaseState(file).fingerprint !== stateBefore.fingerprint) continue
-      renameSync(join(folder, PARTIAL), join(folder, copyNameOf(stateBefore)))
+      renameSync(join(folder, PARTIAL_COPY), join(folder, copyNameOf(stateBefore)))
       return join(folder, copyNameOf(stateBefore), basename(file))
     }
   } catch (error) {
@@ -313,7 +320,7 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {
-    return [] // nothing has been copied yet
+    return [] // the folder does not exist, because nothing has been copied yet
   }
 }
 
@@ -345,7 +352,7 @@ export function unknownTables(path: string, known: readonly string[]): UnknownTa
     const tables = withForeignDatabase(path, (db) => countUnknownRows(db, known))
     return Object.keys(tables).length > 0 ? { path, tables } : undefined
   } catch {
-    return undefined // a sync will report the problem
+    return undefined // the next sync will report the problem
   }
 }
 
@@ -358,5 +365,5 @@ function countUnknownRows(db: ForeignDatabase, known: readonly string[]): Record
   return Object.fromEntries(counts.filter(([, rows]) => rows > 0))
 }
 
-/** Selected in place of columns, because only the number of rows matters. */
+/** The expression that is selected instead of columns, because only the number of rows matters. */
 const ROW_MARKER = "1 as one"

@@ -2,7 +2,7 @@ import type { Machine } from "./connector.ts"
 
 /** One question to an agent that is used as a model. The prompt itself goes to its standard input. */
 export type HeadlessRequest = {
-  /** The system prompt, as text and as a file. */
+  /** The text of the system prompt, and the path of a file that contains it. */
   system: string
   systemFile: string
   /** The model's name. If absent, the agent chooses the model. */
@@ -34,7 +34,7 @@ export type HeadlessAgent = {
   /** The commands that install or update the agent, and that log in. */
   install: string
   login: string
-  /** Who receives the prompt, in words for the user's consent. */
+  /** The recipient of the prompt, as it is named when the user is asked for consent. */
   sendsTo: string
   /** True if the agent cannot be kept from saving sessions. dex then always runs it in the same folder. */
   keepsSessions?: true

@@ -3,7 +3,7 @@ import type { Hunk } from "../../core/conversation.ts"
 import { array, number, records, string } from "../../core/record.ts"
 import { hunkOfNewFile } from "./effects.ts"
 
-/** The maximum number of changed lines. If two texts differ in more lines, the change counts as a complete replacement. */
+/** If two texts differ in more lines than this, the change is treated as a complete replacement. */
 const MAX_CHANGES = 2_000
 
 export function hunksBetween(path: string, before: string, after: string): Hunk[] {
@@ -21,7 +21,7 @@ export function hunksBetween(path: string, before: string, after: string): Hunk[
   }))
 }
 
-/** Reads hunks from a stored record. */
+/** Reads the hunks that a stored record contains. Skips values that are not hunks. */
 export function storedHunks(value: unknown): Hunk[] {
   return records(value).flatMap(({ path, old_start, old_lines, new_start, new_lines, lines }) => {
     const file = string(path)

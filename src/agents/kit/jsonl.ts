@@ -5,23 +5,23 @@ import { isDeeperThan, MAX_DEPTH, parseObject, type RawRecord } from "../../core
 import type { Cursor, Reading, Skipped } from "./connector.ts"
 
 const CHUNK_BYTES = 1 << 20
-/** The largest transcript that is read, in bytes. A larger one would take longer than anyone waits for a sync. */
+/** The size of the largest transcript that dex reads, in bytes. A larger one would take longer than anyone waits for a sync. */
 const MAX_FILE_BYTES = 2 ** 32
 /**
- * The longest line that is read, in bytes. A longer one is counted as skipped. Genuine lines are much shorter: the longest one
- * known is half a megabyte.
+ * The length of the longest line that dex reads, in bytes. A longer one is counted as skipped. Genuine lines are much shorter:
+ * the longest one known is half a megabyte.
  */
 const MAX_LINE_BYTES = 64 << 20
 
 export type JsonlOptions = {
   /**
-   * Removes bulk from a record, or drops the record (undefined), before anything is stored. `chars` is the length of the line: no
-   * text in the record is longer.
+   * Removes large, unneeded fields from a record before it is stored, or returns undefined to drop the record. `chars` is the
+   * length of the line: no text in the record is longer.
    */
   strip?: (record: RawRecord, chars: number) => RawRecord | undefined
   /** A cheap check of the line, to avoid parsing a record that `strip` would drop anyway. */
-  wanted?: (line: string) => boolean
-  /** Replaces JSON.parse with a parser that skips bulk. It may omit only what `strip` would remove anyway. */
+  isWanted?: (line: string) => boolean
+  /** Replaces JSON.parse with a faster parser, which may omit only what `strip` would remove anyway. */
   parse?: (line: string) => RawRecord | undefined
   now?: number
 }
@@ -35,7 +35,7 @@ export type JsonlOptions = {
  * NUL-filled, missing newline) are recovered, and the damage is counted.
  */
 export function readJsonl(path: string, after: Cursor | undefined, options: JsonlOptions = {}): Reading {
-  const { strip, wanted, parse = parseObject, now = Date.now() } = options
+  const { strip, isWanted, parse = parseObject, now = Date.now() } = options
   const start = after && prefixIsUnchanged(path, after) ? after : undefined
   let offset = start?.offset ?? 0
   let crc = start?.crc ?? 0
@@ -48,7 +48,7 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
       const isFileSettled = isSettled(stat.mtimeMs, now)
       for (const line of linesFrom(fd, offset, crc)) {
         if (!line.terminated && !(isFileSettled && isCompleteRecord(line.text))) {
-          // Without a text, the line is too long to be read at all.
+          // The text is undefined if the line is too long.
           if (line.text === undefined) skip(tooLong(line.bytes))
           else pending = true
           continue
@@ -67,12 +67,12 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
       skip(tooLong(bytes))
       return []
     }
-    if (isBlank(text) || (wanted && !wanted(text))) return []
+    if (isBlank(text) || (isWanted && !isWanted(text))) return []
     const parsed = parse(text)
     if (parsed) return keep(parsed, text.length)
-    const recovered = recoverRecords(text)
-    skip(recovered.length > 0 ? `damaged line (records recovered: ${recovered.length})` : "damaged line")
-    return recovered.flatMap((record) => keep(record, text.length))
+    const recoveredRecords = recoverRecords(text)
+    skip(recoveredRecords.length > 0 ? `damaged line (records recovered: ${recoveredRecords.length})` : "damaged line")
+    return recoveredRecords.flatMap((record) => keep(record, text.length))
   }
 
   function keep(record: RawRecord, chars: number): RawRecord[] {
@@ -95,7 +95,7 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
   }
 }
 
-/** `text` is undefined for a line beyond the limit; `crc` covers the file up to the end of the line. */
+/** A line of a file. `text` is undefined if the line is too long; `crc` covers the file up to the end of the line. */
 type Line = { text: string | undefined; bytes: number; terminated: boolean; crc: number }
 
 /**
@@ -107,13 +107,13 @@ function* linesFrom(fd: number, from: number, crcBefore: number): Generator<Line
   let pieces: Buffer[] = []
   let bytes = 0
   let crc = crcBefore
-  const add = (piece: Buffer) => {
+  const addPiece = (piece: Buffer) => {
     crc = crc32(piece, crc)
     bytes += piece.length
     if (bytes <= MAX_LINE_BYTES) pieces.push(piece)
     else pieces = []
   }
-  const finish = (terminated: boolean, isFirst: boolean): Line => {
+  const finishLine = (terminated: boolean, isFirst: boolean): Line => {
     const line = {
       text: bytes > MAX_LINE_BYTES ? undefined : decode(pieces, terminated, isFirst),
       bytes,
@@ -131,14 +131,14 @@ function* linesFrom(fd: number, from: number, crcBefore: number): Generator<Line
     position += bytesRead
     let begin = 0
     for (let end = chunk.indexOf(10); end !== -1 && end < bytesRead; end = chunk.indexOf(10, begin)) {
-      add(chunk.subarray(begin, end + 1))
-      yield finish(true, isFirst)
+      addPiece(chunk.subarray(begin, end + 1))
+      yield finishLine(true, isFirst)
       isFirst = false
       begin = end + 1
     }
-    if (begin < bytesRead) add(Buffer.from(chunk.subarray(begin, bytesRead)))
+    if (begin < bytesRead) addPiece(Buffer.from(chunk.subarray(begin, bytesRead)))
   }
-  if (bytes > 0) yield finish(false, isFirst)
+  if (bytes > 0) yield finishLine(false, isFirst)
 }
 
 function decode(pieces: Buffer[], terminated: boolean, isFirst: boolean): string {
@@ -177,8 +177,11 @@ function isBlank(text: string): boolean {
   return text.trim() === ""
 }
 
-/** Limits how many characters recovery examines, as a multiple of the line's length, because a line may be hostile. */
-const WORK_PER_CHARACTER = 16
+/**
+ * The maximum number of characters that recovery examines, per character of the line. A hostile line could otherwise take
+ * forever.
+ */
+const MAX_STEPS_PER_CHARACTER = 16
 
 /**
  * Finds the complete records inside a damaged line. Agents that crash or write concurrently leave half a record followed by a
@@ -187,21 +190,21 @@ const WORK_PER_CHARACTER = 16
  * from left to right and skips what it has parsed: only outermost objects count.
  */
 export function recoverRecords(line: string): RawRecord[] {
-  const recovered: RawRecord[] = []
-  let work = line.length * WORK_PER_CHARACTER
+  const recoveredRecords: RawRecord[] = []
+  let stepsLeft = line.length * MAX_STEPS_PER_CHARACTER
   for (const piece of line.split(/\0+/)) {
     let start = piece.indexOf('{"')
-    while (start !== -1 && work > 0) {
+    while (start !== -1 && stepsLeft > 0) {
       const end = endOfObject(piece, start)
-      work -= (end === -1 ? piece.length : end) - start
+      stepsLeft -= (end === -1 ? piece.length : end) - start
       const record = end === -1 ? undefined : parseObject(piece.slice(start, end))
       if (record && looksComplete(record, piece, start, end)) {
-        recovered.push(record)
+        recoveredRecords.push(record)
         start = piece.indexOf('{"', end)
       } else start = piece.indexOf('{"', start + 1)
     }
   }
-  return recovered
+  return recoveredRecords
 }
 
 /** The end of the object that begins at `start`, or -1. Braces inside strings do not count. */
@@ -221,9 +224,9 @@ function endOfObject(text: string, start: number): number {
 }
 
 /**
- * Whether this is a complete record. Inside a compact record an object follows `:`, `[` or `,`, so `{"` after any other character
- * begins a record. After one of these it may be a fragment of a broken record, so it must end at the end of the line, or where
- * the next record begins.
+ * Whether an object is a complete record. Inside a record, an object follows `:`, `[`, `,` or a space, so `{"` after any other
+ * character begins a new record. An object after one of these four characters may be a fragment of a broken record, so it must
+ * extend to the end of the line or, if it does not follow `:`, to the next record.
  */
 function looksComplete(record: RawRecord, text: string, start: number, end: number): boolean {
   if (!hasRecordFields(record)) return false
@@ -234,11 +237,11 @@ function looksComplete(record: RawRecord, text: string, start: number, end: numb
 
 /**
  * Returns false for an object with fewer than two fields, a fragment of a broken record (`{"type":"text"}`), except Gemini's
- * `{"$set":…}`.
+ * `{"$set":…}` and the `{"resourceSpans":…}` of traces.
  */
 function hasRecordFields(record: RawRecord): boolean {
   const [first, second] = Object.keys(record)
-  return second !== undefined || first?.startsWith("$") === true
+  return second !== undefined || first?.startsWith("$") === true || first === "resourceSpans"
 }
 
 const SETTLED_MS = 60_000

@@ -1,12 +1,13 @@
 import { createHash } from "node:crypto"
 import type { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Kind, Message, Origin, Part, Title } from "../../core/conversation.ts"
+import { CONTEXT_TAG } from "../../core/conversation.ts"
 import { isRecord, number, record, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed } from "./connector.ts"
 
 /** The maximum length of a text in a stored record, in characters. Longer texts are cut. */
-const MAX_TEXT = 1_000_000
+const MAX_TEXT_CHARS = 1_000_000
 
 /** The description that is stored for the bytes of an image or another attachment. */
 export type Digest = { sha256: string; bytes: number; media_type?: string }
@@ -37,9 +38,9 @@ export function cutLongTexts<T>(value: T): T {
 }
 
 function cutText(text: string): string {
-  if (text.length <= MAX_TEXT) return text
+  if (text.length <= MAX_TEXT_CHARS) return text
   const sha256 = createHash("sha256").update(text).digest("hex")
-  return `${text.slice(0, MAX_TEXT)}\n[dex: ${text.length - MAX_TEXT} characters not kept, sha256 ${sha256}]`
+  return `${text.slice(0, MAX_TEXT_CHARS)}\n[dex: ${text.length - MAX_TEXT_CHARS} characters not kept, sha256 ${sha256}]`
 }
 
 export function digestOf(bytes: Uint8Array, media_type?: string): Digest {
@@ -47,7 +48,7 @@ export function digestOf(bytes: Uint8Array, media_type?: string): Digest {
   return { sha256, bytes: bytes.length, media_type }
 }
 
-/** The digest of a `data:` URI; undefined for any other URI. */
+/** Returns the digest of a `data:` URI, or undefined for any other URI. */
 export function digestOfDataUri(uri: string): Digest | undefined {
   if (!uri.startsWith("data:")) return undefined
   const comma = uri.indexOf(",")
@@ -66,15 +67,15 @@ export type TextRun = { text: string; injected: boolean }
  */
 export function splitInjected(text: string, tags: readonly string[]): TextRun[] {
   const runs: TextRun[] = []
-  const exhausted = new Set<string>()
+  const unclosedTags = new Set<string>()
   let from = 0
   for (let open = text.indexOf("<"); open !== -1; open = text.indexOf("<", open + 1)) {
     const tag = tags.find((name) => startsTag(text, open, name))
-    if (!tag || exhausted.has(tag)) continue
+    if (!tag || unclosedTags.has(tag)) continue
     const closing = `</${tag}>`
     const close = text.indexOf(closing, open)
     if (close === -1) {
-      exhausted.add(tag)
+      unclosedTags.add(tag)
       continue
     }
     const end = close + closing.length
@@ -98,7 +99,29 @@ function addRun(runs: TextRun[], text: string, injected: boolean): void {
   if (trimmed !== "") runs.push({ text: trimmed, injected })
 }
 
-/** Makes keys unique: the second message with the same name gets a number. */
+/** dex's marks, also as agents escape them. */
+const ADDED_MARKS = [
+  { open: `<${CONTEXT_TAG}>`, close: `</${CONTEXT_TAG}>` },
+  { open: `&lt;${CONTEXT_TAG}&gt;`, close: `&lt;/${CONTEXT_TAG}&gt;` },
+]
+
+/** Separates the texts that dex's hooks added at the end of a tool's output. */
+export function splitAddedText(output: string): { text: string; added: Part[] } {
+  let text = output
+  for (;;) {
+    const end = text.trimEnd()
+    const mark = ADDED_MARKS.find(({ close }) => end.endsWith(close))
+    const start = mark === undefined ? -1 : end.lastIndexOf(`\n${mark.open}\n`)
+    if (start === -1) break
+    text = end.slice(0, start)
+  }
+  const added = output.slice(text.length).trim()
+  if (added === "") return { text, added: [] }
+  // The added text is separated by an empty line.
+  return { text: text.replace(/\n$/, ""), added: [{ type: "text", text: added, origin: "injected" }] }
+}
+
+/** Returns a function that makes names unique: from its second use on, a name gets a number. */
 export function uniqueKeys(): (name: string) => string {
   const counts = new Map<string, number>()
   return (name) => {
@@ -122,7 +145,7 @@ export function utcTime(value: unknown): number | undefined {
   return time(value)
 }
 
-/** The first and the last of the known times. */
+/** Returns the first and the last of the known times. */
 export function spanOf(times: readonly (number | undefined)[]): { started_at?: number; ended_at?: number } {
   const knownTimes = times.filter((at) => at !== undefined)
   if (knownTimes.length === 0) return {}
@@ -133,8 +156,8 @@ export function spanOf(times: readonly (number | undefined)[]): { started_at?: n
 }
 
 /**
- * Tokens and cost as the agent counted them. Undefined if it counted no tokens. `prompt` includes the tokens read from and
- * written to the cache, so these are subtracted.
+ * Returns the tokens and cost that the agent counted, or undefined if it counted no tokens. `prompt` includes the tokens read
+ * from and written to the cache, so these are subtracted.
  */
 export function usageFrom(
   counted: Partial<
@@ -154,8 +177,9 @@ export function usageFrom(
 }
 
 /**
- * The facts that a parser gathered about a conversation. Pass record fields unchecked: values of the wrong type are ignored. A
- * title that is only a string was made by the agent. Without a `kind`, a conversation with a parent is a subagent's.
+ * The facts that a parser gathered about a conversation. Fields of records may be passed unchecked, because values of the wrong
+ * type are ignored. If the title is only a string, the agent made it. Without a `kind`, a conversation with a parent is a
+ * subagent's.
  */
 export type ConversationFields = {
   id: string

@@ -30,8 +30,9 @@ import {
 import { parseOpencode } from "./parse.ts"
 
 /**
- * Reads OpenCode. It has used a database since 1.2, with other tables since 2.0. Before that it used a tree of JSON files, which
- * remains on disk and is not always imported. So both are read; if both have the same session, the database counts.
+ * Reads OpenCode's sessions. Since 1.2, OpenCode has used a database, with other tables since 2.0. Before that it used a tree of
+ * JSON files, which remains on disk and is not always imported. So dex reads both; if both have the same session, the database
+ * counts.
  */
 export const opencodeConnector: Connector = {
   source: "opencode",
@@ -75,7 +76,7 @@ function* discover(root: string, isUnchanged: IsUnchanged, scratch?: Scratch): G
     const sessions =
       mainDatabase === undefined
         ? sessionsIn
-        : (db: ForeignDatabase) => sessionsNotImported(db, join(root, mainDatabase), scratch)
+        : (db: ForeignDatabase) => sessionsOfBeta(db, join(root, mainDatabase), scratch)
     yield* unitsOfDatabase(join(root, name), sessions, isUnchanged, scratch)
   }
   yield* sessionsOfTrees(root, (problem) => problems.push(problem))
@@ -83,14 +84,10 @@ function* discover(root: string, isUnchanged: IsUnchanged, scratch?: Scratch): G
 }
 
 /**
- * Finds sessions of the beta's database. The upgrade to 2.0 copies them into the main database, if it can read the beta's, and
- * leaves the beta's unchanged: a session that was since deleted in the main database must not reappear from here.
+ * Finds the sessions in the beta's database. If the upgrade to 2.0 can read that database, it copies the sessions into the main
+ * database and leaves the originals in place. Sessions that were then deleted in the main database are left out.
  */
-function sessionsNotImported(
-  db: ForeignDatabase,
-  mainDatabase: string,
-  scratch: Scratch | undefined,
-): DatabaseSession[] {
+function sessionsOfBeta(db: ForeignDatabase, mainDatabase: string, scratch: Scratch | undefined): DatabaseSession[] {
   const sessions = sessionsIn(db)
   const isImportable = ["project", "session", "session_message"].every((table) => columnsOf(db, table).size > 0)
   const upgrade = isImportable && ignoreErrors(() => withForeignDatabase(mainDatabase, upgradeOf, scratch))
@@ -136,8 +133,8 @@ function withData(row: RawRecord): RawRecord | undefined {
   return parsed
 }
 
-/** The largest file of a session, message or part that is read, in bytes. */
-const MAX_BYTES = 64 << 20
+/** The size of the largest JSON file that dex reads, in bytes. A session, a message or a part is one file. */
+const MAX_FILE_BYTES = 64 << 20
 
 // OpenCode's JSON trees: storage/ (0.6 to 1.1), and project/<name>/storage/ before that.
 
@@ -153,7 +150,7 @@ function* sessionsOfTrees(root: string, report: Report): Generator<Unit> {
   }
 }
 
-/** Reads the files of a session, and returns records with the same fields as the later databases' rows. */
+/** Reads the files of a session. The records have the same fields as the rows of the later databases. */
 function rowsOfTree(unit: Unit, skipped: Skipped[]): RawRecord[] {
   const folder = dirname(unit.path)
   const isOldest = basename(folder) === "info"
@@ -278,7 +275,7 @@ function withoutIds({ id: _, sessionID: __, messageID: ___, ...rest }: RawRecord
 function readObject(path: string, skipped: Skipped[]): RawRecord | undefined {
   let text: string
   try {
-    text = readText(path, MAX_BYTES, { follow: false })
+    text = readText(path, MAX_FILE_BYTES, { follow: false })
   } catch (error) {
     if (!isAbsent(error)) skipped.push({ reason: messageOf(error), where: path })
     return undefined
@@ -288,7 +285,7 @@ function readObject(path: string, skipped: Skipped[]): RawRecord | undefined {
   return value
 }
 
-/** Whether a name from inside a file can be used in a path without leading out of the folder. */
+/** Whether a name that comes from a file's content cannot lead out of the folder if it is used in a path. */
 function isPlainName(name: string): boolean {
   return /^[\w-]+$/.test(name)
 }

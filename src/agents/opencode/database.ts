@@ -7,16 +7,18 @@ import { cutLongTexts, digestOf, digestOfDataUri } from "../kit/messages.ts"
 // OpenCode's database. Since 2.0 its sessions are in `session_v2` and their messages in `session_message`. The upgrade
 // copies the rows of `session`, `message` and `part` under the same ids, and leaves those tables unchanged.
 
-/** All known tables: of the versions until 1.18, of 2.0, and of Kilo, a fork of 1.x. */
+/** All known tables of OpenCode up to 1.18, of OpenCode 2.0, and of Kilo, a fork of OpenCode 1.x. */
 export const OPENCODE_TABLES = [
   ...["session", "message", "part", "session_v2", "session_message", "project", "kv"],
   ...["account", "account_state", "control_account", "credential", "permission", "session_share"],
   ...["event", "event_sequence", "session_entry", "session_input", "session_inbox", "session_pending", "todo"],
   ...["session_context_epoch", "instruction_blob", "instruction_entry", "instruction_state"],
   ...["project_directory", "workspace", "worktree", "data_migration", "migration", "__drizzle_migrations"],
+  // A session's first prompt again, for the board of a group of sessions. Its messages, in another table, were never seen.
+  "kilo_board",
 ]
 
-/** The state of the upgrade to 2.0: when it was completed, and which sessions the newer table has. */
+/** The completion time of the upgrade to 2.0, and the ids of the sessions in the newer table. */
 export type Upgrade = { completedAt: number; sessions: ReadonlySet<unknown> }
 
 /** Returns undefined if the database was not upgraded completely. */
@@ -38,7 +40,7 @@ export const UNIT_PREFIX = "db:"
 export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   const tables = (["session", "session_v2"] as const).filter((table) => columnsOf(db, table).has("id"))
   if (tables.length === 0)
-    throw new Error("there is no session table: this is not a database of OpenCode, or it has an unknown format")
+    throw new Error("there is no session table: this is not OpenCode's database, or dex does not know its format")
   const sessions = new Map<unknown, Required<DatabaseSession>>()
   for (const table of tables) {
     for (const row of db.iterate(SESSION_QUERIES[table])) {
@@ -64,11 +66,11 @@ export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
     }
   }
   const upgrade = tables.length === 2 ? upgradeOf(db) : undefined
-  const all = [...sessions.values()].map(({ bornAt, ...session }) => ({
+  const allSessions = [...sessions.values()].map(({ bornAt, ...session }) => ({
     ...session,
     bornAt: Number.isFinite(bornAt) ? bornAt : undefined,
   }))
-  return upgrade ? all.filter((session) => !wasSessionDeleted(upgrade, session)) : all
+  return upgrade ? allSessions.filter((session) => !wasSessionDeleted(upgrade, session)) : allSessions
 }
 
 const SESSION_QUERIES = {
@@ -76,7 +78,10 @@ const SESSION_QUERIES = {
   session_v2: "select id, time_created, time_updated from session_v2",
 }
 
-/** Queries for the size of each session's content. octet_length reads only a row's header; length would read the text. */
+/**
+ * Queries for the number, time and size of each session's rows. octet_length reads only a row's header; length would read the
+ * text.
+ */
 const CONTENT_QUERIES = {
   message: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
     from message group by session_id`,
@@ -139,7 +144,7 @@ export function stripOpencode(row: RawRecord): RawRecord {
   return cutLongTexts({ ...row, data: stripped })
 }
 
-/** Removes the system prompt (`system`), and every changed file before and after (`summary.diffs`). */
+/** Removes `system` (the system prompt), `tools`, and `summary.diffs` (each changed file before and after the change). */
 function stripMessage({ system: _, tools: __, summary, ...rest }: RawRecord): RawRecord {
   if (!isRecord(summary)) return summary === undefined ? rest : { ...rest, summary }
   const { diffs: ___, ...otherFields } = summary
@@ -198,7 +203,7 @@ function stripEventPart(value: unknown): unknown {
   if (!isRecord(value)) return value
   const { native: _, providerState: __, providerResultState: ___, ...part } = value
   if (part.type !== "tool") {
-    const { state: ____, ...rest } = part // an older name of `native`
+    const { state: ____, ...rest } = part // `state` is the former name of `native`
     return rest
   }
   const state = record(part.state)

@@ -8,7 +8,7 @@ import { opencodeSettings } from "./wiring.ts"
 
 const AGENT = "dex-model"
 const DENY_ALL = { "*": "deny" }
-const MAX_BYTES = 4 << 20
+const MAX_SETTINGS_BYTES = 4 << 20
 
 /** Tested with version 1.18.33. */
 export const opencodeHeadless: HeadlessAgent = {
@@ -28,7 +28,7 @@ export const opencodeHeadless: HeadlessAgent = {
         ...(model === undefined ? [] : ["--model", model]),
       ],
       env: {
-        // Saves nothing to disk.
+        // With an in-memory database, OpenCode saves nothing to disk.
         OPENCODE_DB: ":memory:",
         // An empty folder has no memory files, agents, commands or plugins; the user's settings file is passed by name.
         XDG_CONFIG_HOME: join(scratch, "config"),
@@ -69,18 +69,18 @@ function escapeSubstitutions(json: string): string {
 }
 
 /**
- * The names of the user's MCP servers, to be turned off one by one. If the file is unreadable, the permissions still
- * deny their tools.
+ * Returns the names of the user's MCP servers, which are turned off one by one. If the settings file is unreadable, the
+ * permissions still deny the servers' tools.
  */
 function serversIn(settings: string): string[] {
   try {
-    return Object.keys(record(record(parse(readText(settings, MAX_BYTES)))?.mcp) ?? {})
+    return Object.keys(record(record(parse(readText(settings, MAX_SETTINGS_BYTES)))?.mcp) ?? {})
   } catch {
     return []
   }
 }
 
-/** Parses the output, one event per line. Text before the last step is not the answer. */
+/** Parses the output, one event per line. Only the text of the last step is the answer. */
 function read(stdout: string): HeadlessReply | undefined {
   let text = ""
   let isDone = false

@@ -9,6 +9,7 @@ import {
   eventMessages,
   fileParts,
   opencodeUsage,
+  originalId,
   type PartsAndEffects,
   promptWithoutQuotes,
   toolParts,
@@ -17,10 +18,10 @@ import {
 
 const AUTHORITY = { database: 10, files: 8 }
 
-/** Parses the rows of one session, from any era. */
+/** Parses the rows of one session, as written by any version of OpenCode. */
 export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
-  const count = (type: string) => unknown.add(type)
+  const countUnknown = (type: string) => unknown.add(type)
   const sessionRows: RawRecord[] = []
   const projects: RawRecord[] = []
   const messageRows: RawRecord[] = []
@@ -36,31 +37,32 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
       const siblings = partsOf.get(message)
       if (siblings) siblings.push(row)
       else partsOf.set(message, [row])
-    } else count(`table ${String(row.table)}`)
+    } else countUnknown(`table ${String(row.table)}`)
   }
   const session = sessionRows[0] ?? {}
   const parentId = string(session.parent_id)
   const promptOrigin: Origin = parentId ? "agent" : "person"
-  const older = messageRows.sort(byTimeThenId).flatMap((row): RowMessages[] => {
+  const olderRows = messageRows.sort(byTimeThenId).flatMap((row): RowMessages[] => {
     const id = string(row.id)
     const data = record(row.data)
     if (id === undefined || !data) return []
     const parts = (partsOf.get(id) ?? []).sort(byId)
-    return [{ id, row, parts, messages: [...messagesOf(id, row, data, parts, promptOrigin, count)] }]
+    return [{ id, row, parts, messages: [...messagesOf(id, row, data, parts, promptOrigin, countUnknown)] }]
   })
-  const newer = eventRows
+  const newerRows = eventRows
     .sort((a, b) => (number(a.seq) ?? 0) - (number(b.seq) ?? 0))
-    .map((row): RowMessages => ({ id: String(row.id), row, messages: eventMessages(row, promptOrigin, count) }))
+    .map((row): RowMessages => ({ id: String(row.id), row, messages: eventMessages(row, promptOrigin, countUnknown) }))
   const messages: Message[] = []
   const abandonedFrom = revertedFrom(session)
   let abandoned = false
-  for (const entry of joinGenerations(older, newer, time(session.upgraded_at))) {
+  for (const entry of joinGenerations(olderRows, newerRows, time(session.upgraded_at))) {
     const isTarget = entry.id === abandonedFrom?.message
     if (isTarget && !abandonedFrom.keepsMessage) abandoned = true
     const isCopy = isCopied(record(entry.row.data) ?? {}, session)
     for (const message of entry.messages)
       messages.push({
         ...message,
+        key: originalId(message.key),
         ...withoutUndefined({ abandoned: abandoned || undefined }),
         usage: isCopy ? undefined : message.usage,
       })
@@ -68,8 +70,10 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
   }
   if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
 
-  const ends = [...messageRows, ...eventRows].flatMap((row) => time(record(record(row.data)?.time)?.completed) ?? [])
-  const times = [...ends, ...messages.flatMap((message) => message.at ?? [])]
+  const completionTimes = [...messageRows, ...eventRows].flatMap(
+    (row) => time(record(record(row.data)?.time)?.completed) ?? [],
+  )
+  const times = [...completionTimes, ...messages.flatMap((message) => message.at ?? [])]
   const conversation: Conversation = {
     id: string(session.id) ?? unit.key.slice(unit.key.indexOf(":") + 1),
     kind: parentId ? "subagent" : "person",
@@ -86,28 +90,28 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
   return { conversations: [conversation], unknown: unknown.all() }
 }
 
-/** Yields the message of a row, and a notice if it had an error. */
+/** Yields the message of a row, followed by a notice if the message had an error. */
 function* messagesOf(
   id: string,
   row: RawRecord,
   data: RawRecord,
   partRows: RawRecord[],
   promptOrigin: Origin,
-  count: (type: string) => void,
+  countUnknown: (type: string) => void,
 ): Generator<Message> {
   const role = data.role
   if (role !== "user" && role !== "assistant") {
-    count(`message ${String(role)}`)
+    countUnknown(`message ${String(role)}`)
     return
   }
-  const assistant = record(record(data.metadata)?.assistant) ?? data // it is inside metadata before 0.3
+  const assistant = record(record(data.metadata)?.assistant) ?? data // before 0.3, the assistant's fields were inside metadata
   const at = time(row.time_created) ?? time(record(data.time)?.created)
   const parts: Part[] = []
   const effects: Effect[] = []
   for (const partRow of partRows) {
     const part = record(partRow.data) ?? {}
     const content = partsOfPart(part, string(partRow.id) ?? id, role, assistant.summary === true, promptOrigin)
-    if (!content) count(`part ${String(part.type)}`)
+    if (!content) countUnknown(`part ${String(part.type)}`)
     parts.push(...(content?.parts ?? []))
     effects.push(...(content?.effects ?? []))
   }
@@ -185,7 +189,7 @@ function isCopied(data: RawRecord, session: RawRecord): boolean {
   return writtenAt !== undefined && startedAt !== undefined && writtenAt < startedAt
 }
 
-/** Whether a step's patch repeats files that its tool calls already named. */
+/** Whether a file in a step's patch is already named by a tool call or an earlier effect. */
 function isRepeated(effects: Effect[], effect: Effect, index: number): boolean {
   if (effect.type !== "file" || effect.call_id !== undefined) return false
   return effects.some(
@@ -197,7 +201,7 @@ function isRepeated(effects: Effect[], effect: Effect, index: number): boolean {
   )
 }
 
-/** The message from which a session was reverted. It is reverted too, unless only its later parts are. */
+/** Returns the first reverted message of a session. `keepsMessage` is true if only parts of that message were reverted. */
 function revertedFrom(session: RawRecord): { message: string; keepsMessage: boolean } | undefined {
   const revert = record(session.revert)
   const message = string(revert?.messageID)
@@ -251,19 +255,23 @@ type RowMessages = { id: string; row: RawRecord; parts?: RawRecord[]; messages: 
  * is of a kind that the upgrade does not copy (subtasks). Any other such row has been reverted since, and is marked as
  * abandoned.
  */
-function joinGenerations(older: RowMessages[], newer: RowMessages[], upgradedAt: number | undefined): RowMessages[] {
-  if (newer.length === 0 || older.length === 0) return newer.length === 0 ? older : newer
-  const olderById = new Map(older.map((entry) => [entry.id, entry]))
-  const newerById = new Map(newer.map((entry) => [entry.id, entry]))
+function joinGenerations(
+  olderRows: RowMessages[],
+  newerRows: RowMessages[],
+  upgradedAt: number | undefined,
+): RowMessages[] {
+  if (newerRows.length === 0 || olderRows.length === 0) return newerRows.length === 0 ? olderRows : newerRows
+  const olderById = new Map(olderRows.map((entry) => [entry.id, entry]))
+  const newerById = new Map(newerRows.map((entry) => [entry.id, entry]))
   const summaries = new Map(
-    older.filter(({ row }) => isSummaryOf(row, newerById)).map((entry) => [parentOf(entry.row), entry]),
+    olderRows.filter(({ row }) => isSummaryOf(row, newerById)).map((entry) => [parentOf(entry.row), entry]),
   )
-  const olderOnly = older.filter((entry) => !newerById.has(entry.id) && !isSummaryOf(entry.row, newerById))
+  const olderOnly = olderRows.filter((entry) => !newerById.has(entry.id) && !isSummaryOf(entry.row, newerById))
   const unmatched = olderOnly.map((entry) => (isReverted(entry, olderById, upgradedAt) ? markAbandoned(entry) : entry))
   const joined: RowMessages[] = []
   let next = 0
   let latest = 0
-  for (const entry of newer) {
+  for (const entry of newerRows) {
     latest = Math.max(latest, timeOf(entry))
     while (next < unmatched.length && timeOf(unmatched[next]!) < latest) joined.push(unmatched[next++]!)
     joined.push(mergeRows(entry, summaries.get(entry.id) ?? olderById.get(entry.id)))
@@ -275,7 +283,7 @@ function timeOf({ row }: RowMessages): number {
   return time(row.time_created) ?? 0
 }
 
-/** Whether a row is a summary that the upgrade merged with the request for it into one row. */
+/** Whether a row is a summary that the upgrade merged with its request into one row. */
 function isSummaryOf(row: RawRecord, newerById: Map<string, RowMessages>): boolean {
   return record(row.data)?.summary === true && newerById.get(parentOf(row))?.row.type === "compaction"
 }
@@ -287,16 +295,16 @@ function parentOf({ data }: RawRecord): string {
 function isReverted(entry: RowMessages, olderById: Map<string, RowMessages>, upgradedAt: number | undefined): boolean {
   if (upgradedAt === undefined || timeOf(entry) > upgradedAt) return false
   const parent = olderById.get(parentOf(entry.row))
-  return ![entry, parent].some((each) => each?.parts?.some(({ data }) => NOT_UPGRADED.has(record(data)?.type)))
+  return ![entry, parent].some((each) => each?.parts?.some(({ data }) => TYPES_NOT_UPGRADED.has(record(data)?.type)))
 }
 
-const NOT_UPGRADED = new Set<unknown>(["subtask", "compaction"])
+const TYPES_NOT_UPGRADED = new Set<unknown>(["subtask", "compaction"])
 
 function markAbandoned(entry: RowMessages): RowMessages {
   return { ...entry, messages: entry.messages.map((message) => ({ ...message, abandoned: true })) }
 }
 
-/** Completes the newer row with what the upgrade omitted. */
+/** Adds the effects, usage and results that the upgrade did not copy from the older row to the newer one. */
 function mergeRows(newer: RowMessages, older: RowMessages | undefined): RowMessages {
   if (!older) return newer
   const olderMessage = older.messages.find(({ key }) => key === older.id)
@@ -324,7 +332,7 @@ function stepsUsage({ row, parts = [] }: RowMessages, { usage }: Message): Messa
   return JSON.stringify(usageIn([data])) === JSON.stringify(usage) ? opencodeUsage(data, parts) : usage
 }
 
-/** Returns files that only the older rows name: attached to the prompt, or changed by a step. */
+/** Returns the effects for files that only the older rows name: files attached to the prompt, or changed by a step. */
 function mentions(older: Message, newer: Message): Effect[] {
   const alreadyNamed = new Set(
     newer.effects?.map((effect) => effect.type === "file" && `${effect.action} ${effect.path}`),

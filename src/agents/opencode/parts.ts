@@ -1,11 +1,11 @@
 import { fileURLToPath } from "node:url"
-import { CONTEXT_TAG } from "../../core/context-tag.ts"
 import type { Effect, Hunk, Message, Origin, Part } from "../../core/conversation.ts"
 import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import { addRequest, type Usage } from "../../core/usage.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, hunksOfDiff } from "../kit/effects.ts"
+import { splitAddedText } from "../kit/messages.ts"
 
-// Parses what OpenCode's older and newer tables share: tool calls, files, token counts.
+// Parses the data that OpenCode's older and newer tables have in common: tool calls, files, token counts.
 
 export type PartsAndEffects = { parts: Part[]; effects?: Effect[] }
 
@@ -15,7 +15,7 @@ const LOCAL_TOOLS = new Set([
   ...["task", "todowrite", "todoread", "skill", "question", "lsp", "batch", "plan_enter", "plan_exit", "invalid"],
 ])
 
-/** Returns a call and its result, if there is one: OpenCode stores both in one part, and updates it. */
+/** Returns the parts of a call and, if it has ended, of its result. OpenCode stores both in one part, which it updates. */
 export function toolParts(part: RawRecord, id: string): PartsAndEffects {
   const call = callOf(part, id)
   const { tool, call_id, input, status } = call
@@ -34,16 +34,8 @@ export function toolParts(part: RawRecord, id: string): PartsAndEffects {
     hunks: hunks.length > 0 ? hunks : undefined,
   })
   parts.push(...call.attachments.flatMap((file) => fileParts(file, origin).parts))
-  if (added !== undefined) parts.push({ type: "text", text: added, origin: "injected" })
+  parts.push(...added)
   return { parts, effects: effectsOf({ ...call, output: text }, hunks) }
-}
-
-/** Separates the text that dex's plugin added from the tool's output. */
-function splitAddedText(output: string): { text: string; added?: string } {
-  const addedStart = output.endsWith(`</${CONTEXT_TAG}>`) ? output.lastIndexOf(`\n\n<${CONTEXT_TAG}>\n`) : -1
-  return addedStart === -1
-    ? { text: output }
-    : { text: output.slice(0, addedStart), added: output.slice(addedStart + 2) }
 }
 
 type Call = {
@@ -58,14 +50,14 @@ type Call = {
 }
 
 function callOf(part: RawRecord, id: string): Call {
-  const old = record(part.toolInvocation) // before 0.3
-  if (old) {
+  const invocation = record(part.toolInvocation) // the format before version 0.3
+  if (invocation) {
     return {
-      tool: string(old.toolName) ?? "unknown",
-      call_id: string(old.toolCallId) ?? id,
-      input: old.args,
-      status: old.state === "result" ? "completed" : "running",
-      output: textOrJson(old.result),
+      tool: string(invocation.toolName) ?? "unknown",
+      call_id: string(invocation.toolCallId) ?? id,
+      input: invocation.args,
+      status: invocation.state === "result" ? "completed" : "running",
+      output: textOrJson(invocation.result),
       metadata: {},
       attachments: [],
     }
@@ -140,12 +132,12 @@ function hunksOf({ tool, input, metadata }: Call): Hunk[] {
   return isNew && path !== undefined && content !== undefined ? [hunkOfNewFile(path, content)] : []
 }
 
-/** multiedit reports the result of each of its edits. */
+/** Returns the changes in the results of multiedit, which reports a result for each of its edits. */
 function editsOf(metadata: RawRecord): unknown[] {
   return records(metadata.results).map((result) => result.filediff ?? result)
 }
 
-/** Converts an image to a part with its digest, and any other file to a mention. */
+/** Returns an image as a part with its digest, and any other file as an effect that mentions it. */
 export function fileParts(file: RawRecord, origin: Origin): PartsAndEffects {
   const address = file.url ?? file.uri ?? record(file.source)?.uri
   const digest = record(file.data) ?? record(address)
@@ -178,11 +170,11 @@ function pathOfUrl(url: string | undefined): string | undefined {
   try {
     return fileURLToPath(url.split(/[?#]/)[0]!)
   } catch {
-    return undefined // not a path of this machine
+    return undefined // the URL is not a path on this machine
   }
 }
 
-/** The usage of a message. Its own count covers only its last step; if it took several, the steps are added up. */
+/** Returns the usage of a message. A message's own count covers only its last step, so the counts of its steps are added up. */
 export function opencodeUsage(assistant: RawRecord, partRows: RawRecord[]): Usage | undefined {
   const steps = partRows.flatMap((row) => {
     const part = record(row.data)
@@ -198,17 +190,17 @@ export function usageIn(counted: RawRecord[]): Usage | undefined {
 
 /** Converts a step's token counts. OpenCode's output count excludes the thoughts, which cost the same. */
 function stepUsage({ tokens, cost }: RawRecord): Usage {
-  const count = record(tokens)
-  const cache = record(count?.cache)
-  const reasoning = number(count?.reasoning)
-  const charged = number(cost)
+  const tokenCounts = record(tokens)
+  const cache = record(tokenCounts?.cache)
+  const reasoning = number(tokenCounts?.reasoning)
+  const recordedCost = number(cost)
   return {
-    input: number(count?.input) ?? 0,
-    output: (number(count?.output) ?? 0) + (reasoning ?? 0),
+    input: number(tokenCounts?.input) ?? 0,
+    output: (number(tokenCounts?.output) ?? 0) + (reasoning ?? 0),
     cache_read: number(cache?.read) ?? 0,
     cache_write: number(cache?.write) ?? 0,
     reasoning: reasoning || undefined,
-    cost: charged || undefined,
+    cost: recordedCost || undefined,
   }
 }
 
@@ -218,7 +210,7 @@ export function promptWithoutQuotes(text: string): string {
   return content?.includes(" ") ? content.replaceAll('\\"', '"') : text
 }
 
-/** The input as the agent wrote it. An unfinished call has only a piece of text. */
+/** Returns the input of a call as text. The input of an unfinished call is a piece of text. */
 function inputText(input: unknown): string {
   return typeof input === "string" ? input : JSON.stringify(input ?? {})
 }
@@ -228,7 +220,7 @@ function textOrJson(value: unknown): string {
   return value === undefined || value === null ? "" : JSON.stringify(value)
 }
 
-/** Returns an error of a message as a separate message. */
+/** Returns a message's error as a separate message. */
 export function errorNotice(id: string, text: string, at: number | undefined): Message {
   const parts: Part[] = [{ type: "text", text, origin: "agent" }]
   return { key: `${id}:error`, role: "system", at, parts }
@@ -241,16 +233,16 @@ function errorMessageOf(error: unknown): string {
     : textOrJson(error)
 }
 
-/** Returns the messages of a `session_message` row, which replaces `message` and `part` since 2.0, and its error. */
-export function eventMessages(row: RawRecord, promptOrigin: Origin, count: (type: string) => void): Message[] {
-  const message = eventMessage(row, promptOrigin, count)
+/** Returns the message in a `session_message` row and its error. Since 2.0, such rows replace `message` and `part` rows. */
+export function eventMessages(row: RawRecord, promptOrigin: Origin, countUnknown: (type: string) => void): Message[] {
+  const message = eventMessage(row, promptOrigin, countUnknown)
   const error = row.type === "assistant" ? record(row.data)?.error : undefined
   const text = error === undefined || error === null ? "" : errorMessageOf(error)
   const at = time(row.time_created)
   return [...(message ? [message] : []), ...(text ? [errorNotice(String(row.id), text, at)] : [])]
 }
 
-function eventMessage(row: RawRecord, promptOrigin: Origin, count: (type: string) => void): Message | undefined {
+function eventMessage(row: RawRecord, promptOrigin: Origin, countUnknown: (type: string) => void): Message | undefined {
   const key = string(row.id)
   const data = record(row.data)
   if (key === undefined || !data) return undefined
@@ -282,7 +274,7 @@ function eventMessage(row: RawRecord, promptOrigin: Origin, count: (type: string
     case "shell":
       return shellMessage(base, data)
     case "assistant": {
-      const content = records(data.content).map((part, index) => assistantPart(part, `${key}:${index}`, count))
+      const content = records(data.content).map((part, index) => assistantPart(part, `${key}:${index}`, countUnknown))
       const model = string(record(data.model)?.id) ?? string(record(data.model)?.modelID)
       const usage = usageIn([data])
       return combineParts({ ...base, role: "assistant", model: model || undefined, usage }, content)
@@ -304,12 +296,12 @@ function eventMessage(row: RawRecord, promptOrigin: Origin, count: (type: string
     case "idle":
       return undefined
     default:
-      count(`session_message ${String(row.type)}`)
+      countUnknown(`session_message ${String(row.type)}`)
       return undefined
   }
 }
 
-/** The text that the upgrade to 2.0 wrote into the prompt in place of a file. */
+/** Matches the text that the upgrade to 2.0 wrote into the prompt in place of a file. */
 const UNAVAILABLE_FILE = /(?:^|\n\n)(\[Attachment unavailable after migration: [^\n]*\])/g
 
 function promptParts(text: string, promptOrigin: Origin): Part[] {
@@ -319,7 +311,7 @@ function promptParts(text: string, promptOrigin: Origin): Part[] {
   return [...parts, ...missing.map((note): Part => ({ type: "text", text: note, origin: "injected" }))]
 }
 
-function assistantPart(part: RawRecord, id: string, count: (type: string) => void): PartsAndEffects {
+function assistantPart(part: RawRecord, id: string, countUnknown: (type: string) => void): PartsAndEffects {
   const text = string(part.text)
   switch (part.type) {
     case "text":
@@ -329,22 +321,22 @@ function assistantPart(part: RawRecord, id: string, count: (type: string) => voi
     case "tool":
       return toolParts(part, id)
     default:
-      count(`session_message content ${String(part.type)}`)
+      countUnknown(`session_message content ${String(part.type)}`)
       return { parts: [] }
   }
 }
 
 /** Returns a command that the person ran from the prompt. */
-function shellMessage(base: { key: string; at?: number }, data: RawRecord): Message | undefined {
+function shellMessage(commonFields: { key: string; at?: number }, data: RawRecord): Message | undefined {
   const command = string(data.command)
   if (command === undefined) return undefined
   const output = string(data.output) ?? string(record(data.output)?.output) ?? string(record(data.output)?.text) ?? ""
-  const exit = number(data.exit)
-  const call_id = string(data.callID) ?? string(data.shellID) ?? base.key
-  const outcome = { call_id, output, exit_status: exit }
-  const isError = exit !== undefined && exit !== 0
+  const exitCode = number(data.exit)
+  const call_id = string(data.callID) ?? string(data.shellID) ?? commonFields.key
+  const outcome = { call_id, output, exit_status: exitCode }
+  const isError = exitCode !== undefined && exitCode !== 0
   return {
-    ...base,
+    ...commonFields,
     role: "user",
     parts: [
       { type: "text", text: `!${command}`, origin: "person" },
@@ -358,4 +350,12 @@ function combineParts(message: Omit<Message, "parts" | "effects">, contents: Par
   const parts = contents.flatMap((content) => content.parts)
   const effects = contents.flatMap((content) => content.effects ?? [])
   return parts.length === 0 ? undefined : { ...message, parts, effects: effects.length > 0 ? effects : undefined }
+}
+
+/** The end of the id of a message or a part that dex copied for `dex resume`. */
+const COPY_SUFFIX = /dex[0-9a-f]{8}(?=:|$)/
+
+/** Returns the id, or the key that begins with it, that a copied message has in the original conversation. */
+export function originalId(id: string): string {
+  return id.replace(COPY_SUFFIX, "")
 }

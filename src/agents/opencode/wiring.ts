@@ -3,57 +3,87 @@ import { isAbsolute, join } from "node:path"
 import { readText } from "../../core/read-file.ts"
 import type { Machine } from "../kit/connector.ts"
 import {
-  HOOK_TIMEOUT_MS,
   opencodeSubagent,
+  openSkill,
+  pluginCode,
   RETRIEVAL_AGENT,
   serverStart,
   shellStart,
-  skillFile,
   type Wiring,
 } from "../kit/wiring.ts"
 
-export const opencodeWiring: Wiring = {
-  signs: (machine) => ({
-    paths: [
-      opencodeFolder(machine),
-      join(xdgFolder(machine.env.XDG_DATA_HOME, machine.home, ".local", "share"), "opencode"),
-    ],
-    program: "opencode",
-  }),
-  trust: "lets the dex-retrieval sub-agent call dex's tools and commands without asking you. They only read.",
-  files: (machine, bin) => [
-    {
-      path: opencodeSettings(machine),
-      additions: [
-        {
-          type: "property",
-          path: ["mcp", "dex"],
-          value: { type: "local", command: Object.values(serverStart(bin)).flat(), enabled: true },
-        },
-      ],
-    },
-    ...(bin.hook === undefined || !isSetUp(opencodeFolder(machine))
-      ? []
-      : [
+/** How OpenCode and Kilo, which shares its code, differ. */
+type Variant = {
+  source: string
+  program: string
+  /** The names of the settings file, the preferred one first. The second one is created if there is none. */
+  settingsNames: readonly string[]
+  /** Whether it loads a plugin without waiting for the network. */
+  loadsPlugins(folder: string): boolean
+  note: NonNullable<Wiring["note"]>
+}
+
+function wiringOf({ source, program, settingsNames, loadsPlugins, note }: Variant): Wiring {
+  const folderOf = (machine: Machine) => settingsFolderOf(machine, program)
+  return {
+    signs: (machine) => ({
+      paths: [folderOf(machine), join(xdgFolder(machine.env.XDG_DATA_HOME, machine.home, ".local", "share"), program)],
+      program,
+    }),
+    trust: "lets the dex-retrieval sub-agent call dex's tools and commands without asking you. They only read.",
+    formerFiles: (machine) => [join(folderOf(machine), "skills", "dex", "SKILL.md")],
+    files: (machine, bin) => [
+      {
+        path: settingsFileIn(folderOf(machine), settingsNames),
+        additions: [
           {
-            path: join(opencodeFolder(machine), "plugin", "dex.js"),
-            additions: [{ type: "file" as const, content: opencodePlugin(bin.hook, bin.windows?.node) }],
+            type: "property",
+            path: ["mcp", "dex"],
+            value: { type: "local", command: Object.values(serverStart(bin)).flat(), enabled: true },
           },
-        ]),
-    { path: join(opencodeFolder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
-    {
-      path: join(opencodeFolder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
-      additions: [opencodeSubagent(shellStart(bin))],
-      role: "subagent",
-    },
-  ],
+        ],
+      },
+      ...(bin.hook === undefined || !loadsPlugins(folderOf(machine))
+        ? []
+        : [
+            {
+              path: join(folderOf(machine), "plugin", "dex.js"),
+              additions: [{ type: "file" as const, content: opencodePlugin(source, bin.hook, bin.windows?.node) }],
+            },
+          ]),
+      openSkill(machine),
+      {
+        path: join(folderOf(machine), "agents", `${RETRIEVAL_AGENT}.md`),
+        additions: [opencodeSubagent(shellStart(bin))],
+        role: "subagent",
+      },
+    ],
+    note,
+  }
+}
+
+const OPENCODE_SETTINGS = ["opencode.jsonc", "opencode.json", "config.json"]
+
+export const opencodeWiring = wiringOf({
+  source: "opencode",
+  program: "opencode",
+  settingsNames: OPENCODE_SETTINGS,
+  loadsPlugins: isSetUp,
   note: (machine, { hook }) =>
     hook !== undefined && !isSetUp(opencodeFolder(machine))
       ? `no hooks yet: OpenCode downloads its plugin library on the next start, and offline it would hang. Run OpenCode once online until ${join(opencodeFolder(machine), "package-lock.json")} exists, then run \`dex install\` again`
-      : "no sync hook: OpenCode's sessions are read when another agent or command syncs",
-}
+      : "no sync hook: dex reads OpenCode's sessions when another agent or a command starts a sync",
+})
 
-const MAX_BYTES = 64 << 20
+export const kiloWiring = wiringOf({
+  source: "kilo",
+  program: "kilo",
+  settingsNames: ["kilo.jsonc", "kilo.json"],
+  loadsPlugins: () => true,
+  note: () => "no sync hook: dex reads Kilo's sessions when another agent or a command starts a sync",
+})
+
+const MAX_LOCK_FILE_BYTES = 64 << 20
 
 /**
  * Whether OpenCode has installed its plugin library into this folder: the folder then has the library's modules, and the lock
@@ -61,7 +91,7 @@ const MAX_BYTES = 64 << 20
  */
 function isSetUp(folder: string): boolean {
   try {
-    const lock = JSON.parse(readText(join(folder, "package-lock.json"), MAX_BYTES)) as {
+    const lock = JSON.parse(readText(join(folder, "package-lock.json"), MAX_LOCK_FILE_BYTES)) as {
       packages?: Record<string, { dependencies?: Record<string, string> }>
     }
     return (
@@ -69,51 +99,16 @@ function isSetUp(folder: string): boolean {
       existsSync(join(folder, "node_modules"))
     )
   } catch {
-    return false // missing or unfinished
+    return false // the files are missing or incomplete
   }
 }
 
-/**
- * The text of a plugin that OpenCode loads. It imports only Node's modules, runs dex in a separate process, and never throws.
- * `node` runs the hook's program if the program is not executable.
- */
-function opencodePlugin(hook: string, node?: string): string {
-  const start =
-    node === undefined
-      ? 'spawn(HOOK, ["opencode", event], { stdio: ["pipe", "pipe", "ignore"] })'
-      : 'spawn(NODE, [HOOK, "opencode", event], { stdio: ["pipe", "pipe", "ignore"], windowsHide: true })'
-  return `// Offers what dex remembers at the moment it may help. Written by \`dex install\`; \`dex uninstall\` removes it.
-import { spawn } from "node:child_process"
-
-const HOOK = ${JSON.stringify(hook)}
-${node === undefined ? "" : `const NODE = ${JSON.stringify(node)}\n`}
-const ask = (event, input) =>
-  new Promise((done) => {
-    try {
-      let said = ""
-      const child = ${start}
-      const timer = setTimeout(() => {
-        done("")
-        child.kill("SIGKILL")
-      }, ${HOOK_TIMEOUT_MS})
-      const end = (text) => {
-        clearTimeout(timer)
-        done(text)
-      }
-      child.on("error", () => end(""))
-      child.on("close", (code) => end(code === 0 ? said.trim() : ""))
-      child.stdin.on("error", () => {})
-      child.stdout.setEncoding("utf8").on("data", (text) => {
-        if (said.length < 20000) said += text
-      })
-      child.stdin.end(JSON.stringify(input))
-    } catch {
-      done("")
-    }
-  })
-
+/** Returns the code of a plugin that OpenCode and Kilo load. The plugin imports only Node's modules and never throws. */
+function opencodePlugin(source: string, hook: string, node?: string): string {
+  return `${pluginCode(source, hook, node)}
 export const Dex = async ({ directory }) => {
   const started = new Set()
+  const compacted = new Set()
   return {
     "chat.message": async ({ sessionID }, { parts }) => {
       try {
@@ -127,10 +122,16 @@ export const Dex = async ({ directory }) => {
           parts.push({ ...typed, id: \`prt_zz\${Date.now().toString(16)}dex\${parts.length}\`, text, synthetic: true })
       } catch {}
     },
+    "experimental.session.compacting": async ({ sessionID }) => {
+      compacted.add(sessionID)
+      await ask("session.compacting", { session_id: sessionID, cwd: directory })
+    },
     "tool.execute.after": async ({ tool, sessionID, args }, output) => {
       try {
         const exit = output.metadata?.exit
-        if (typeof output.output !== "string" || !(tool === "read" || (tool === "bash" && exit))) return
+        // After a compaction, every tool is a moment to give back what was kept.
+        const isDue = compacted.delete(sessionID)
+        if (typeof output.output !== "string" || !(isDue || tool === "read" || (tool === "bash" && exit))) return
         const said = await ask("tool.execute.after", {
           session_id: sessionID,
           cwd: directory,
@@ -146,15 +147,22 @@ export const Dex = async ({ directory }) => {
 `
 }
 
-/** The user's settings file, or `opencode.json` if there is none. */
+/** Returns the path of the user's settings file, or of `opencode.json` if there is none. */
 export function opencodeSettings(machine: Machine): string {
-  const names = ["opencode.jsonc", "opencode.json", "config.json"]
-  const paths = names.map((name) => join(opencodeFolder(machine), name))
+  return settingsFileIn(opencodeFolder(machine), OPENCODE_SETTINGS)
+}
+
+function settingsFileIn(folder: string, names: readonly string[]): string {
+  const paths = names.map((name) => join(folder, name))
   return paths.find((path) => existsSync(path)) ?? paths[1]!
 }
 
-function opencodeFolder({ home, env }: Machine): string {
-  return join(xdgFolder(env.XDG_CONFIG_HOME, home, ".config"), "opencode")
+function opencodeFolder(machine: Machine): string {
+  return settingsFolderOf(machine, "opencode")
+}
+
+function settingsFolderOf({ home, env }: Machine, program: string): string {
+  return join(xdgFolder(env.XDG_CONFIG_HOME, home, ".config"), program)
 }
 
 function xdgFolder(configured: string | undefined, home: string, ...fallback: string[]): string {

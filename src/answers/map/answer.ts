@@ -6,8 +6,8 @@ import type { Model, ModelReply } from "../../llm/model.ts"
 import { findJson } from "../../llm/reply.ts"
 import { redactRecord } from "../../redact/redact.ts"
 import { linksIn } from "../cited.ts"
-import type { Cache } from "./cache.ts"
-import { type Question, retryQuestion } from "./prompt.ts"
+import type { MapCache } from "./cache.ts"
+import { type MapPrompt, retryPrompt } from "./prompt.ts"
 import { itemsOf, listsOf, type MapItem, type MapResult } from "./schema.ts"
 
 type ReplyUsage = ModelReply["usage"]
@@ -16,19 +16,19 @@ type ReplyUsage = ModelReply["usage"]
 export type MapRun = {
   model: Model
   tokenBudget: TokenBudget
-  cache: Cache
+  cache: MapCache
   schema: Schema
   signal: AbortSignal
   dropped: DroppedCounts
-  /** Answers for which the server counted far fewer tokens than were sent. */
-  short: number
+  /** The number of answers for which the server counted far fewer tokens than were sent. */
+  cutByServer: number
   /** Why no more requests are made, and the error that caused it. */
   stopped?: string
   error?: unknown
 }
 
-type PreparedQuestion = {
-  question: Question
+type PreparedPrompt = {
+  prompt: MapPrompt
   /** Everything that the model was shown. `contains` checks whether a ref occurs in it. */
   data: string
   contains(ref: Ref): boolean
@@ -46,10 +46,10 @@ export type MapOutcome =
  * Returns the cached answer, or asks the model and caches its answer at once. Calls `prepare` only if the model has to be asked.
  * Never throws: an error that stops one request also stops later ones.
  */
-export async function answerQuestion(
+export async function answerPrompt(
   mapRun: MapRun,
   { key, refs }: { key: string; refs: string[] },
-  prepare: () => Promise<PreparedQuestion | { reason: string }>,
+  prepare: () => Promise<PreparedPrompt | { reason: string }>,
 ): Promise<MapOutcome> {
   const cached = cachedPart(mapRun.cache.get(key), mapRun.schema)
   if (cached) {
@@ -60,17 +60,17 @@ export async function answerQuestion(
   try {
     const prepared = await prepare()
     if ("reason" in prepared) return { type: "failed", reason: prepared.reason }
-    const { question, data, contains } = prepared
-    const answered = await askJson(mapRun, question, mapRun.schema, (reply) =>
+    const { prompt, data, contains } = prepared
+    const answered = await askJson(mapRun, prompt, mapRun.schema, (reply) =>
       checkReply(reply, mapRun.schema, contains, data),
     )
     if (answered.type === "bad") return { type: "failed", reason: answered.reason }
     if (answered.type === "no_tokens") {
-      mapRun.stopped ??= mapRun.tokenBudget.refusal(question)
+      mapRun.stopped ??= mapRun.tokenBudget.refusal(prompt)
       return { type: "not_done" }
     }
     const { result, dropped } = answered.value
-    const short = isCutByServer(question, answered.usage)
+    const short = isCutByServer(prompt, answered.usage)
     mapRun.cache.put(key, { refs, value: { result, refs, dropped, short } })
     countAnswer(mapRun, { dropped, short })
     return { type: "part", part: { result, refs }, was: "asked" }
@@ -82,16 +82,18 @@ export async function answerQuestion(
 }
 
 /** True if the server counted far fewer tokens than were sent: some servers silently cut a prompt that exceeds their context. */
-function isCutByServer({ system, text }: Question, { input, is_estimate }: ReplyUsage): boolean {
+function isCutByServer({ system, text }: MapPrompt, { input, is_estimate }: ReplyUsage): boolean {
   return !is_estimate && input < estimateTokens(system + text) / 2
 }
 
 function countAnswer(mapRun: MapRun, { dropped, short }: { dropped: DroppedCounts; short: boolean }): void {
   for (const name of Object.keys(NOTHING_DROPPED) as (keyof DroppedCounts)[]) mapRun.dropped[name] += dropped[name]
-  if (short) mapRun.short++
+  if (short) mapRun.cutByServer++
 }
 
-/** A cached answer. Cached values were checked when they were written; a file that was changed since counts as missing. */
+/**
+ * Reads a cached answer. Returns undefined if it does not match the schema, which means that the file was changed or is missing.
+ */
 function cachedPart(
   value: unknown,
   schema: Schema,
@@ -114,23 +116,25 @@ function cachedPart(
 
 type AskedAnswer<T> =
   | { type: "answer"; value: T; usage: ModelReply["usage"] }
-  /** The model was asked as often as allowed, but no answer was valid. */
+  /** The model was asked as often as is allowed, but none of its answers was valid. */
   | { type: "bad"; reason: string }
   /** The model was not asked (again), because no tokens were left. */
   | { type: "no_tokens" }
 
 const MAX_RETRIES = 2
 
-/** Asks until an answer is valid, and tells the model what was wrong with the last one. Errors of the model are thrown. */
+/**
+ * Asks until an answer is valid or MAX_RETRIES is reached. Each retry tells the model what was wrong. Throws the model's errors.
+ */
 async function askJson(
   { model, tokenBudget, signal }: { model: Model; tokenBudget: TokenBudget; signal: AbortSignal },
-  question: Question,
+  prompt: MapPrompt,
   schema: Schema,
   check: (reply: ModelReply) => CheckedReply,
 ): Promise<AskedAnswer<Extract<CheckedReply, { ok: unknown }>["ok"]>> {
   let reason = ""
   for (let tries = 0; tries <= MAX_RETRIES; tries++) {
-    const { system, text } = reason === "" ? question : retryQuestion(question, reason)
+    const { system, text } = reason === "" ? prompt : retryPrompt(prompt, reason)
     const release = tokenBudget.reserve({ system, text })
     if (!release) return { type: "no_tokens" }
     let reply: ModelReply
@@ -216,22 +220,22 @@ export type TokenBudget = {
    * Reserves tokens for a request. Returns a function that releases them, to be called when the request is over and its real
    * cost is counted. Undefined if too few tokens are left.
    */
-  reserve(question: Question): (() => void) | undefined
-  /** Why a request does not fit. */
-  refusal(question: Question): string
+  reserve(prompt: MapPrompt): (() => void) | undefined
+  /** Explains why a request does not fit. */
+  refusal(prompt: MapPrompt): string
   spent(): number
 }
 
 export function createTokenBudget(model: Model, limit: number | undefined, answerTokens: number): TokenBudget {
   let reserved = 0
   const spent = () => model.used().input + model.used().output
-  const neededFor = ({ system, text }: Question) => estimateTokens(system + text) + answerTokens
+  const neededFor = ({ system, text }: MapPrompt) => estimateTokens(system + text) + answerTokens
   return {
     spent,
-    refusal: (question) =>
-      `the next request may need ${neededFor(question)} tokens, and ${spent()} of ${limit} tokens are already spent`,
-    reserve(question) {
-      const needed = neededFor(question)
+    refusal: (prompt) =>
+      `the next request may need ${neededFor(prompt)} tokens, and ${spent()} of ${limit} tokens are already spent`,
+    reserve(prompt) {
+      const needed = neededFor(prompt)
       if (limit !== undefined && spent() + reserved + needed > limit) return undefined
       reserved += needed
       return () => {

@@ -1,16 +1,16 @@
 import { safe, safeLine } from "../../render/terminal.ts"
 import type { MapItem, MapResult } from "./schema.ts"
 
-/** A result as a page. Every item is followed by its refs. Items are grouped by project if all of them name one. */
+/** Formats a result as Markdown. Every item is followed by its refs. Items are grouped by project if each has a project. */
 export function markdownOf(title: string, result: MapResult, notes: string[]): string {
   const lists = Object.entries(result).filter((entry): entry is [string, MapItem[]] => isItems(entry[1]))
   const others = Object.entries(result).filter(([, value]) => !isItems(value) && value !== "")
   const lines = [
     `# ${safeLine(title)}`,
     "",
-    ...others.flatMap(([name, value]) => [`${words(name)}: ${valueText(value)}`, ""]),
+    ...others.flatMap(([name, value]) => [`${fieldLabel(name)}: ${valueText(value)}`, ""]),
     ...lists.flatMap(([name, items]) => [
-      ...(lists.length > 1 ? [`## ${words(name)}`, ""] : []),
+      ...(lists.length > 1 ? [`## ${fieldLabel(name)}`, ""] : []),
       ...(items.length === 0 ? ["None.", ""] : sections(items, lists.length > 1 ? "###" : "##")),
     ]),
     ...notes.flatMap((note) => [`> ${safeLine(note)}`, ""]),
@@ -31,12 +31,14 @@ function sections(items: MapItem[], mark: string): string[] {
 }
 
 /** The lines of an item. The first text field is its headline; the other fields follow. */
-function itemLines({ refs, ...item }: MapItem, without?: string): string[] {
-  const fields = Object.entries(item).filter(([name, value]) => name !== without && value !== "" && value !== undefined)
+function itemLines({ refs, ...item }: MapItem, omittedField?: string): string[] {
+  const fields = Object.entries(item).filter(
+    ([name, value]) => name !== omittedField && value !== "" && value !== undefined,
+  )
   const first = fields.find(([, value]) => typeof value === "string") ?? fields[0]
   return [
     `- ${first ? valueText(first[1]) : ""} (${refs.map(safeLine).join(", ")})`,
-    ...fields.filter((field) => field !== first).map(([name, value]) => `  - ${words(name)}: ${valueText(value)}`),
+    ...fields.filter((field) => field !== first).map(([name, value]) => `  - ${fieldLabel(name)}: ${valueText(value)}`),
   ]
 }
 
@@ -51,7 +53,7 @@ function valueText(value: unknown): string {
     : safeLine(JSON.stringify(value))
 }
 
-function words(name: string): string {
+function fieldLabel(name: string): string {
   const plain = safeLine(name).replaceAll("_", " ")
   return plain.charAt(0).toUpperCase() + plain.slice(1)
 }

@@ -8,20 +8,20 @@ export type Batch = { pieces: Piece[]; chars: number; hash: string }
 /** The stored form of a batch: its pieces. */
 export type StoredBatch = { pieces: { ref: string; from: number; count: number }[] }
 
-/** The largest share of a batch that may be empty for it to count as full. */
+/** A batch counts as full if at most this share of it is empty. */
 export const MAX_EMPTY_SHARE = 0.05
 /** How many of the oldest conversations are tried to find one that fits completely. */
 const CANDIDATE_WINDOW = 20
 
-/** The most characters of a unit. A longer one could leave a batch too empty. */
+/** The maximum number of characters of a unit. A longer unit could leave a batch too empty. */
 export function maxUnitChars(budget: number): number {
   return Math.floor(budget * MAX_EMPTY_SHARE)
 }
 
 /**
- * Puts every unit of every conversation into one batch of at most `budget` characters. A batch of an earlier run keeps its pieces
- * if it is full or answered, so that no answer is paid for twice. The rest is packed oldest first. A conversation is split only
- * if a batch would otherwise be too empty.
+ * Divides the conversations into batches of at most `budget` characters. Each unit goes into exactly one batch. A batch of an
+ * earlier run is reused if it is full or answered, so that no answer is paid for twice. The rest is packed oldest first. A
+ * conversation is split only if a batch would otherwise be too empty.
  */
 export function planBatches(
   conversations: MeasuredConversation[],
@@ -58,7 +58,6 @@ export function planBatches(
   ]
 }
 
-/** The stored form of a batch. */
 export function storedBatch({ pieces }: Batch): StoredBatch {
   return { pieces: pieces.map(({ ref, from, count }) => ({ ref: formatRef(ref), from, count })) }
 }
@@ -76,7 +75,7 @@ export function storedBatches(value: unknown): StoredBatch[] {
 }
 
 /** The number of batches that are too empty, not counting the last one. */
-export function countLooseBatches(batches: Batch[], budget: number): number {
+export function countUnderfilledBatches(batches: Batch[], budget: number): number {
   return batches.slice(0, -1).filter(({ chars }) => chars < budget * (1 - MAX_EMPTY_SHARE)).length
 }
 
@@ -137,7 +136,7 @@ function freeRuns(conversation: MeasuredConversation, taken: Uint8Array): UnitRu
   return runs
 }
 
-/** Compares by start time, which never changes. */
+/** Compares by start time, then by ref. Neither changes, so every run packs conversations in the same order. */
 function compareAge(a: MeasuredConversation, b: MeasuredConversation): number {
   const [refA, refB] = [formatRef(a.ref), formatRef(b.ref)]
   return a.at - b.at || (refA < refB ? -1 : refA > refB ? 1 : 0)

@@ -9,7 +9,7 @@ import type { Dex } from "../../tools/context.ts"
 import { dateRange } from "../../tools/fields.ts"
 import type { MapFormat } from "../map.ts"
 import {
-  answerQuestion,
+  answerPrompt,
   createTokenBudget,
   type DroppedCounts,
   type MapOutcome,
@@ -21,7 +21,7 @@ import {
 import { cacheKey, openCache } from "./cache.ts"
 import { type MeasuredConversation, measureConversation, type Piece, readPieceText } from "./data.ts"
 import { type Batch, maxUnitChars, planBatches, storedBatch, storedBatches } from "./pack.ts"
-import { mapQuestion, mergeQuestion, resultForModel } from "./prompt.ts"
+import { mapPrompt, mergePrompt, resultForModel } from "./prompt.ts"
 import { countItems, itemRefs, itemsOf, listsOf, type MapResult } from "./schema.ts"
 
 export type MapFilters = {
@@ -33,7 +33,7 @@ export type MapFilters = {
   limit?: number
 }
 
-export type Job = {
+export type MapJob = {
   task: string
   schema: Schema
   filters: MapFilters
@@ -46,7 +46,7 @@ export type Job = {
 /** The chosen conversations and their batches. Preparing calls no model and writes nothing. */
 export type PreparedMap = {
   rows: number
-  /** Conversations with no text of their own. */
+  /** The number of conversations that have no text of their own. */
   without_text: number
   left_out: Record<string, number>
   conversations: Map<string, MeasuredConversation>
@@ -59,10 +59,10 @@ export type PreparedMap = {
 /** Part of every cache key, so that answers to an older prompt are not reused. */
 const PROMPT_VERSION = "1"
 const NO_LIMIT = 1_000_000
-/** The data to merge is at most this many times as long as an answer may be, because the result must fit into one answer. */
+/** The data to merge may be at most this many times as long as an answer, because the result must fit into one answer. */
 const MERGE_RATIO = 4
 
-export async function prepareMap(dex: Dex, job: Job, model: Model | undefined): Promise<PreparedMap> {
+export async function prepareMap(dex: Dex, job: MapJob, model: Model | undefined): Promise<PreparedMap> {
   const store = await dex.store()
   const { filters, format, schema, task } = job
   const { rows, left_out } = await store.list({
@@ -103,19 +103,19 @@ export type MapRunResult = {
   stopped?: string
   merges: { asked: number; cached: number; failed: string[]; unmerged: number }
   dropped: DroppedCounts
-  /** Answers for which the server counted far fewer tokens than were sent. */
-  short: number
+  /** The number of answers for which the server counted far fewer tokens than were sent. */
+  cutByServer: number
   items_before_merge: number
   items: number
   refs_not_in_result: number
 }
 
 /** Asks the model about every batch that has no cached answer, then merges the results. Each answer is cached immediately. */
-export async function runMap(dex: Dex, job: Job, prepared: PreparedMap, model: Model): Promise<MapRunResult> {
+export async function runMap(dex: Dex, job: MapJob, prepared: PreparedMap, model: Model): Promise<MapRunResult> {
   const { batches, conversations, budget } = prepared
   const { schema, task } = job
   const store = await dex.store()
-  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.place })
   const answerTokens = settings["llm.max_tokens"]
   const cache = openCache(dex.home.dir)
   const measuredOf = (piece: Piece) => conversations.get(formatRef(piece.ref))!
@@ -130,19 +130,19 @@ export async function runMap(dex: Dex, job: Job, prepared: PreparedMap, model: M
     schema,
     signal,
     dropped: { ...NOTHING_DROPPED },
-    short: 0,
+    cutByServer: 0,
   }
   const reportProgress = progressReporter(dex, batches, tokenBudget)
 
   const outcomes = await inParallel(batches, job.parallel, async (batch) => {
     const refs = conversationsOf(batch)
-    const outcome = await answerQuestion(mapRun, { key: mapKey(model, job, batch.hash), refs }, async () => {
+    const outcome = await answerPrompt(mapRun, { key: mapKey(model, job, batch.hash), refs }, async () => {
       const texts = await Promise.all(
         batch.pieces.map((piece) => readPieceText(store, measuredOf(piece), piece, maxUnitChars(budget))),
       )
       if (texts.includes(undefined)) return { reason: "the data changed while it was read; run this again" }
       const data = texts.join("\n")
-      return { question: mapQuestion(task, schema, data), data, contains: refChecker(batch, measuredOf) }
+      return { prompt: mapPrompt(task, schema, data), data, contains: refChecker(batch, measuredOf) }
     })
     reportProgress(batch)
     return outcome
@@ -172,7 +172,7 @@ export async function runMap(dex: Dex, job: Job, prepared: PreparedMap, model: M
       unmerged,
     },
     dropped: mapRun.dropped,
-    short: mapRun.short,
+    cutByServer: mapRun.cutByServer,
     items_before_merge: parts.reduce((sum, part) => sum + countItems(part.result, schema), 0),
     items: countItems(result, schema),
     refs_not_in_result: [...refsBefore].filter((ref) => !mergedRefs.has(ref)).length,
@@ -180,23 +180,30 @@ export async function runMap(dex: Dex, job: Job, prepared: PreparedMap, model: M
 }
 
 function progressReporter(dex: Dex, batches: Batch[], tokenBudget: TokenBudget): (batch: Batch) => void {
-  const bytesTotal = batches.reduce((sum, { chars }) => sum + chars, 0)
+  const charsTotal = batches.reduce((sum, { chars }) => sum + chars, 0)
   let done = 0
-  let bytes = 0
+  let charsDone = 0
   return ({ chars }) => {
     done++
-    bytes += chars
-    dex.onProgress?.({ phase: "mapping", done, total: batches.length, bytes, bytesTotal, tokens: tokenBudget.spent() })
+    charsDone += chars
+    dex.onProgress?.({
+      phase: "mapping",
+      done,
+      total: batches.length,
+      bytes: charsDone,
+      bytesTotal: charsTotal,
+      tokens: tokenBudget.spent(),
+    })
   }
 }
 
 /**
- * Merges the batches' results with one question, in order, as long as they fit into `maxMergeChars` characters. Results that do
+ * Merges the batches' results with one prompt, in order, as long as they fit into `maxMergeChars` characters. Results that do
  * not fit or could not be merged are appended, so nothing is lost.
  */
 async function mergeParts(
   mapRun: MapRun,
-  { task, schema }: Job,
+  { task, schema }: MapJob,
   parts: PartialResult[],
   maxMergeChars: number,
 ): Promise<{ result: MapResult; unmerged: number; outcomes: MapOutcome[] }> {
@@ -218,8 +225,8 @@ async function mergeParts(
   const key = cacheKey("merge", PROMPT_VERSION, mapRun.model.id, task, JSON.stringify(schema), ...resultTexts)
   const refs = [...new Set(group.flatMap((part) => part.refs))]
   const groupRefs = new Set(group.flatMap((part) => itemRefs(part.result, schema)))
-  const outcome = await answerQuestion(mapRun, { key, refs }, async () => ({
-    question: mergeQuestion(task, schema, resultTexts),
+  const outcome = await answerPrompt(mapRun, { key, refs }, async () => ({
+    prompt: mergePrompt(task, schema, resultTexts),
     data: resultTexts.join(""),
     contains: (ref) => groupRefs.has(formatRef(ref)),
   }))
@@ -248,7 +255,7 @@ function countOf(outcomes: MapOutcome[], was: "cached" | "asked"): number {
   return outcomes.filter((outcome) => outcome.type === "part" && outcome.was === was).length
 }
 
-function mapKey(model: Model, job: Job, hash: string): string {
+function mapKey(model: Model, job: MapJob, hash: string): string {
   return cacheKey("map", PROMPT_VERSION, model.id, job.task, JSON.stringify(job.schema), hash)
 }
 
@@ -261,13 +268,14 @@ function refChecker(batch: Batch, measuredOf: (piece: Piece) => MeasuredConversa
   const numbers = new Map<string, Set<number>>()
   for (const piece of batch.pieces) {
     const name = formatRef(piece.ref)
-    const known = numbers.get(name) ?? new Set()
-    for (const unit of measuredOf(piece).units.slice(piece.from, piece.from + piece.count)) known.add(unit.number)
-    numbers.set(name, known)
+    const numbersInConversation = numbers.get(name) ?? new Set()
+    for (const unit of measuredOf(piece).units.slice(piece.from, piece.from + piece.count))
+      numbersInConversation.add(unit.number)
+    numbers.set(name, numbersInConversation)
   }
   return ({ number, section: _, ...ref }) => {
-    const known = numbers.get(formatRef(ref))
-    return known !== undefined && (number === undefined || known.has(number))
+    const numbersInConversation = numbers.get(formatRef(ref))
+    return numbersInConversation !== undefined && (number === undefined || numbersInConversation.has(number))
   }
 }
 

@@ -12,7 +12,7 @@ export const DEFAULT_SCHEMA: Schema = object({
   items: listOf(object({ text: text(undefined, { minLength: 1 }), refs: REFS_FIELD })),
 })
 
-/** The names of the lists of items. */
+/** The names of the schema's fields that are lists of items. */
 export function listsOf(schema: Schema): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, { type, items }]) =>
     type === "array" && items?.type === "object" ? [name] : [],
@@ -33,7 +33,7 @@ export function countItems(result: MapResult, schema: Schema): number {
 
 /**
  * Reads a schema that a person wrote. Keywords that dex does not check are refused, because ignoring a rule would be misleading.
- * `refs` are added to items that lack them.
+ * Every item gets a required `refs` field.
  */
 export function readSchema(value: unknown, file: string): Schema {
   const schema = parseSchema(value, "", file)
@@ -79,7 +79,7 @@ function parseSchema(value: unknown, path: string, file: string): Schema {
   if (undescribedName !== undefined)
     throw schemaError(file, `${place} requires "${undescribedName}", which its properties do not describe`)
   if (isObject(value.additionalProperties))
-    throw schemaError(file, `${place} describes fields without names, which dex does not check`)
+    throw schemaError(file, `${place} has a schema for additionalProperties, which dex does not check`)
   const limits = Object.fromEntries(
     Object.entries(value).filter(
       ([key, inner]) => ["minimum", "maximum", "minLength"].includes(key) && typeof inner === "number",

@@ -2,7 +2,7 @@ import { NO_MODEL } from "../../answers/ask.run.ts"
 import type { startChat, Turn } from "../../answers/chat.run.ts"
 import type { Step } from "../../answers/loop.ts"
 import { clip, paint, safe, safeLine, type Terminal, terminalOf, widthOf } from "../../render/terminal.ts"
-import { notesOf, printAsk, sourceLines } from "../print/ask.ts"
+import { confidenceLine, notesOf, printAsk, sourceLines } from "../print/ask.ts"
 import { say } from "../print/words.ts"
 
 export type StartedChat = Awaited<ReturnType<typeof startChat>>
@@ -51,8 +51,12 @@ function showSourcesAndNotes(turn: Turn, isShown: boolean, reportsMissingModel: 
     ? ["", ...sourceLines(turn.sources, terminal)]
     : printAsk(turn, { terminal, home: "", numbered: false }).lines
   if (lines.length > 0) process.stdout.write(`${lines.join("\n")}\n`)
-  const noAnswer = turn.sources.length > 0 || turn.stopped ? [] : [turn.answer]
-  const notes = [...noAnswer, ...notesOf(reportsMissingModel ? turn : withoutMissingModelNote(turn))]
+  const answerWithoutSources = turn.sources.length > 0 || turn.stopped ? [] : [turn.answer]
+  const notes = [
+    ...answerWithoutSources,
+    ...(isShown && turn.sources.length > 0 ? [confidenceLine(turn)] : []),
+    ...notesOf(reportsMissingModel ? turn : withoutMissingModelNote(turn)),
+  ]
   if (turn.forgot)
     notes.push(
       `This chat is long: its first ${turn.forgot === 1 ? "question is" : `${turn.forgot} questions are`} no longer sent to the model. /clear starts over.`,
@@ -73,7 +77,7 @@ function showStep({ call, outcome }: Step): void {
   process.stderr.write(`${paint(terminal, "dim", line)}\n`)
 }
 
-/** Matches code, list items and headings, which start a new line. */
+/** Matches the beginning of code, list items and headings, which are printed on a new line. */
 const STARTS_NEW_LINE = /^(?:```|[-*•]\s|\d{1,3}[.)]\s|#{1,6}\s)/
 
 /** Prints sentences that arrive one by one as continuous, wrapped text. */

@@ -27,8 +27,8 @@ export async function chatCommand(input: ChatInput): Promise<number> {
     const turn = await untilInterrupted((signal) =>
       printAnswer(started, input.query!, { signal, verbose: input.verbose === true, reportsMissingModel: true }),
     )
-    const unread = await historyNote(dex, { found: turn.sources.length > 0 })
-    if (unread !== undefined) say(unread)
+    const note = await historyNote(dex, { found: turn.sources.length > 0 })
+    if (note !== undefined) say(note)
     if (!started.model) say(HOW_TO_SET_UP)
     const problem = started.stored.problem()
     if (problem !== undefined) say(`This chat could not be saved: ${problem}`)

@@ -92,7 +92,7 @@ const READ_ONLY =
 type Llm = Extract<ReturnType<typeof llmSettings>, { type: "server" }>
 
 function modelFor(dex: Dex, { model, temperature }: ChatInput): Llm {
-  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.place })
   const llm = llmSettings(settings, { env: dex.machine.env, home: dex.machine.home })
   if (!llm) throw new DexError("no_model", `OpenCode needs a model, and none is set up. ${HOW_TO_SET_UP}`)
   if (llm.type === "agent")
@@ -134,7 +134,7 @@ function configFor(dex: Dex, { provider, model, temperature, maxTokens }: Llm) {
         mode: "primary",
         temperature,
         description: "Answers from past conversations with coding agents",
-        prompt: `You answer a developer's questions from their past conversations with coding agents. ${tools} Give a ref, like claude_code:1f3c#12, for everything you say, and say when nothing was found. Where a question is wide, give parts of it to the searcher. ${READ_ONLY}`,
+        prompt: `You answer a developer's questions from their past conversations with coding agents. ${tools} Give a ref, like claude_code:1f3c#12, for everything you say, and say when nothing was found. If a question is broad, give parts of it to the searcher. ${READ_ONLY}`,
       },
       searcher: {
         mode: "subagent",
@@ -149,11 +149,11 @@ function configFor(dex: Dex, { provider, model, temperature, maxTokens }: Llm) {
 
 /** Starts the server in the folder where the chat was opened, not in OpenCode's empty folder. */
 function serverCommandLine({ cwd, machine }: Dex): string[] {
-  const serve = [process.execPath, realpathSync(process.argv[1]!), "serve"]
-  return machine.platform === "win32" ? serve : ["/bin/sh", "-c", 'cd "$0" && exec "$@"', cwd, ...serve]
+  const command = [process.execPath, realpathSync(process.argv[1]!), "serve"]
+  return machine.platform === "win32" ? command : ["/bin/sh", "-c", 'cd "$0" && exec "$@"', cwd, ...command]
 }
 
-/** dex still reads the user's own folders, although OpenCode gets other ones. */
+/** Lets dex's server read the user's own folders, although OpenCode itself gets the folders of this chat. */
 function userEnvironment({ home, machine }: Dex): Record<string, string> {
   const { env } = machine
   return {

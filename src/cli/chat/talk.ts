@@ -36,12 +36,12 @@ export async function runChat(dex: Dex, started: StartedChat, input: ChatInput):
       "Ask questions about your history and documents. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.",
     )
     if (!started.model) say(`No model is set up, so the answers are quotes. ${HOW_TO_SET_UP}`)
-    const unread = await historyNote(dex, { found: false })
-    if (unread !== undefined) say(unread)
-    let next = input.query
+    const note = await historyNote(dex, { found: false })
+    if (note !== undefined) say(note)
+    let initialQuestion = input.query
     for (;;) {
-      const line = (next ?? (await lines.next(youPrompt)))?.trim()
-      next = undefined
+      const line = (initialQuestion ?? (await lines.next(youPrompt)))?.trim()
+      initialQuestion = undefined
       if (line === undefined) return 0
       if (line === "") continue
       if (isCommand(line)) {
@@ -80,17 +80,17 @@ async function answerOrReport(started: StartedChat, question: string, verbose: b
 /** Reads the lines that the person types. `next` returns undefined when they leave. */
 function createLineReader(reader: Interface) {
   const typedLines: string[] = []
-  let waiting: ((line: string | undefined) => void) | undefined
+  let resolveNext: ((line: string | undefined) => void) | undefined
   let isClosed = false
   let leavesOnInterrupt = false
   const deliver = (line: string | undefined) => {
-    const resolveLine = waiting
-    waiting = undefined
+    const resolveLine = resolveNext
+    resolveNext = undefined
     resolveLine?.(line)
   }
   reader.on("line", (line) => {
     leavesOnInterrupt = false
-    if (waiting) deliver(line)
+    if (resolveNext) deliver(line)
     else typedLines.push(line)
   })
   reader.on("close", () => {
@@ -113,7 +113,7 @@ function createLineReader(reader: Interface) {
       const line = typedLines.shift()
       if (line !== undefined) return Promise.resolve(line)
       return new Promise((resolve) => {
-        waiting = resolve
+        resolveNext = resolve
         reader.setPrompt(prompt)
         reader.prompt()
       })
@@ -129,7 +129,6 @@ function createLineReader(reader: Interface) {
         reader.resume()
       }
     },
-    /** Sets whether the next Ctrl-C leaves the chat. */
     setLeavesOnInterrupt(value: boolean) {
       leavesOnInterrupt = value
     },
@@ -182,8 +181,8 @@ function showHelp(): void {
 }
 
 async function showCollections({ dex, input }: Talk): Promise<void> {
-  const all = await describeCollections(dex)
-  const searchedCollections = all.filter(({ name, project }) =>
+  const collections = await describeCollections(dex)
+  const searchedCollections = collections.filter(({ name, project }) =>
     input.collections
       ? input.collections.includes(name)
       : project === undefined

@@ -49,7 +49,7 @@ function firstKey(input: string): { key?: Key; length: number } {
 function controlName(code: number): string {
   if (code === 13) return "enter"
   if (code === 9) return "tab"
-  // Terminals differ in which of the two Backspace sends.
+  // The Backspace key sends one of these two codes, depending on the terminal.
   if (code === 8 || code === 127) return "backspace"
   return code === 0 ? "ctrl-space" : `ctrl-${String.fromCharCode(code + 64).toLowerCase()}`
 }

@@ -9,9 +9,9 @@ import { resume } from "../../tools/resume/resume.ts"
 import { notInstalledMessage } from "../print/resume.ts"
 import { recordedSuggestions } from "../terminal/ask-to-speak.ts"
 import { findQuickRows, findRankedRows, previewOf } from "./look-up.ts"
-import type { LookUpAnswer, LookUpQuestion } from "./start-look-up.ts"
+import type { LookUpAnswer, LookUpRequest } from "./start-look-up.ts"
 
-// Answers the picker's questions in a process of its own, so that drawing does not wait: a search for a word that is still being
+// Answers the picker's requests in a separate process, so that drawing does not wait: a search for a word that is still being
 // typed takes up to a second.
 
 const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
@@ -21,20 +21,26 @@ const cache: TypedSearchCache = new Map()
 
 serveOrders(answerTo)
 
-async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
-  switch (question.type) {
+async function answerTo(request: LookUpRequest): Promise<LookUpAnswer> {
+  switch (request.type) {
     case "typed":
-      if (question.isAgain) cache.clear()
-      return { found: await findQuickRows(dex, question.query, cache) }
+      if (request.isAgain) cache.clear()
+      return { found: await findQuickRows(dex, request.query, cache) }
     case "ranked":
-      return { found: await findRankedRows(dex, question.query) }
+      return { found: await findRankedRows(dex, request.query) }
     case "preview": {
-      const { row, columns, color } = question
+      const { row, columns, color } = request
       return { preview: (await previewOf(dex, row, { columns, color, glyphs: glyphsOf(process.env) })) ?? null }
     }
     case "resumable": {
-      const { problem, command } = await resume.run(dex, { id: question.ref })
+      const { problem, command } = await resume.run(dex, { id: request.ref })
       return { why_not: problem ?? notInstalledMessage(command[0] ?? "") ?? "" }
+    }
+    case "mark": {
+      const { notes } = await import("../../tools/note/note.ts")
+      const { conversation } = await notes.run(dex, { words: [request.ref], all: false, limit: 1, ...request.marks })
+      cache.clear()
+      return { marked: conversation! }
     }
     case "sources":
       return { sources: await sourcesWithConversations() }
@@ -48,7 +54,7 @@ async function sourcesWithConversations(): Promise<string[]> {
   return report.filter(({ kinds }) => (kinds.person ?? 0) > 0).map(({ source }) => source)
 }
 
-/** After the first week, points to `dex --plain`, which asks whether dex may speak to the agents. */
+/** After the first week, points to `dex --plain`, which asks whether dex may make suggestions to the agents. */
 async function weekNote(): Promise<string> {
   const suggestions = await recordedSuggestions({
     home: dex.home,
@@ -57,7 +63,7 @@ async function weekNote(): Promise<string> {
     now: dex.now(),
   })
   if (suggestions === undefined || suggestions.length === 0) return ""
-  return `dex would have spoken to your agents ${many(suggestions.length, "time")}. To let it, run \`dex --plain\`.`
+  return `dex would have made ${many(suggestions.length, "suggestion")} to agents. To allow this: \`dex --plain\``
 }
 
 /** Says what an agent will soon delete, and that dex has a copy. */

@@ -2,23 +2,25 @@ import { agentOf } from "../../agents/registry.ts"
 import { LISTED_KINDS, type Part } from "../../core/conversation.ts"
 import { DAY_MS, localMinute } from "../../core/dates.ts"
 import { formatRef, parseCompleteRef } from "../../core/ref.ts"
+import type { OutputOf } from "../../core/tool.ts"
 import { readMessages } from "../../render/message-lines.ts"
 import type { Screen } from "../../render/screen.ts"
-import { many, projectName } from "../../render/words.ts"
+import { many, markedTitle, projectName } from "../../render/words.ts"
 import { searchAsYouType, type TypedSearchCache } from "../../search/typing.ts"
 import type { ConversationRow, StoredMessage, Work } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { describeOtherKinds } from "../../tools/kinds.ts"
 import { correctionNote } from "../../tools/search/forgiving.ts"
-import { search } from "../../tools/search/search.ts"
+import { run as runSearch } from "../../tools/search/run.ts"
+import type { search } from "../../tools/search/search.ts"
 import { isUnreadNote } from "../../tools/unread.ts"
 import { readableMessage } from "../print/conversation-lines.ts"
 import { type FoundRows, newestRows } from "./newest-rows.ts"
-import type { Preview } from "./preview-lines.ts"
+import type { Preview } from "./screen.ts"
 import type { RowQuery } from "./start-look-up.ts"
-import type { PickerRow } from "./state.ts"
+import type { PickerFilter, PickerRow } from "./state.ts"
 
-/** Finds rows within the time between two key presses: the newest conversations, or the newest that contain these words. */
+/** Finds rows fast enough for each key press: the newest conversations, or the newest ones that contain the typed words. */
 export async function findQuickRows(
   dex: Dex,
   { text, filter, limit }: RowQuery,
@@ -31,15 +33,16 @@ export async function findQuickRows(
     {
       text,
       sources: filter.source === undefined ? undefined : [filter.source],
-      project: filter.here ? dex.project : undefined,
+      project: filter.scope === "all" ? undefined : dex.project,
       after: filter.days === undefined ? undefined : dex.now() - filter.days * DAY_MS,
       inside: dex.project,
       limit: MAX_TYPED_ROWS,
     },
     cache,
   )
+  const isInScope = await scopeTest(dex, filter)
   const rows = matches
-    .filter(({ project }) => !filter.here || project === dex.project)
+    .filter(({ ref, project }) => isInScope(formatRef(ref), project))
     .map(({ ref, project = "", snippet, ...row }) => ({
       ...row,
       ref: formatRef(ref),
@@ -52,26 +55,32 @@ export async function findQuickRows(
 /** How many rows to find: about a screenful, so that the search ends before the next key press. */
 const MAX_TYPED_ROWS = 20
 
-/** The results of the full search, in its order. */
+/** Enough for a line of the widest screens. */
+const SNIPPET_CHARS = 200
+
+/** The results of the full search, in its order. Kinds of conversations that the picker does not list are counted in a note. */
 export async function findRankedRows(dex: Dex, { text, filter, limit }: RowQuery): Promise<FoundRows> {
-  const output = await search.run(dex, {
+  const input = {
     query: text,
-    in: "history",
-    by: "conversation",
+    in: "history" as const,
+    by: "conversation" as const,
     explain: false,
     limit,
     offset: 0,
     source: filter.source,
-    project: filter.here ? dex.project : undefined,
+    project: filter.scope === "all" ? undefined : dex.project,
     from: filter.days === undefined ? undefined : `${filter.days}d`,
-  })
-  // The search also finds projects whose path merely contains this one.
-  const results = output.results.filter(({ project }) => !filter.here || project === dex.project)
+  }
+  const output: OutputOf<typeof search> = await runSearch(dex, input, { minSnippet: SNIPPET_CHARS })
+  const isInScope = await scopeTest(dex, filter)
+  const results = output.results.filter(({ id, parent, project }) => isInScope(parent ?? id, project))
   const rows = results
     .filter(({ kind, parent }) => parent !== undefined || LISTED_KINDS.some((listedKind) => listedKind === kind))
-    .map(({ id, title, date, source, project, snippet, message_index }) => ({
+    .map(({ id, parent, title, tags, date, source, project, snippet, message_index }) => ({
       ref: id,
+      parent,
       title,
+      tags,
       time: date,
       source,
       project,
@@ -90,16 +99,23 @@ export async function findRankedRows(dex: Dex, { text, filter, limit }: RowQuery
   return { rows, hasMore: output.results.length === limit, note }
 }
 
-/** How many messages are shown before the matching one. */
-const MESSAGES_BEFORE = 1
+/** A search for a project also finds projects whose path merely contains its own, and knows no folders. */
+async function scopeTest(dex: Dex, { scope }: PickerFilter): Promise<(ref: string, project?: string) => boolean> {
+  if (scope === "all") return () => true
+  if (scope === "project") return (_, project) => project === dex.project
+  const { rows } = await newestRows(dex, { scope }, Number.MAX_SAFE_INTEGER)
+  const refs = new Set(rows.map(({ ref }) => ref))
+  return (ref) => refs.has(ref)
+}
+
 const MAX_MESSAGES = 40
 const MAX_CHARS = 1_500
-/** The most rows of a preview. Few screens have more. */
+/** The maximum number of rows of a preview. Few screens have more. */
 const MAX_ROWS = 60
 /** The preview shows at least this many lines of a long message. */
 const MIN_LINES = 6
 
-/** A preview for this screen. It begins with the conversation's first message, or just before the message that matched. */
+/** A preview for this screen. It begins with the conversation's first message, or with the message that matched. */
 export async function previewOf(
   dex: Dex,
   row: Pick<PickerRow, "ref" | "message">,
@@ -113,15 +129,18 @@ export async function previewOf(
   const messages = (await store.messages(conversation.ref)).filter(
     ({ superseded, abandoned }) => !superseded && !abandoned,
   )
-  const first = Math.max(0, messages.findIndex(({ number }) => number === row.message) - MESSAGES_BEFORE)
+  const firstIndex = Math.max(
+    0,
+    messages.findIndex(({ number }) => number === row.message),
+  )
   const visibleMessages = messages
-    .slice(first, first + MAX_MESSAGES)
+    .slice(firstIndex, firstIndex + MAX_MESSAGES)
     .map((message) => readableMessage(shortenMessage(message)))
   const agent = agentOf(conversation.ref.source)?.name ?? conversation.ref.source
   const options = { screen, agent, root: conversation.project ?? "", unfolds: () => false }
   return {
     ref: row.ref,
-    title: conversation.title?.text ?? "(no title)",
+    title: markedTitle({ title: conversation.title?.text ?? "(no title)", tags: conversation.tags }),
     facts: factsOf(conversation, work!),
     messages: firstScreenful(readMessages(visibleMessages, options)),
   }
@@ -130,11 +149,11 @@ export async function previewOf(
 /** Returns only as many messages as fit on a screen, because drawing them is most of the work. */
 function firstScreenful(messages: Iterable<string[]>): string[][] {
   const first: string[][] = []
-  let lines = 0
+  let lineCount = 0
   for (const message of messages) {
     first.push(message)
-    lines += Math.min(message.length, MIN_LINES)
-    if (lines >= MAX_ROWS) break
+    lineCount += Math.min(message.length, MIN_LINES)
+    if (lineCount >= MAX_ROWS) break
   }
   return first
 }

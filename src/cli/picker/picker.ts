@@ -8,16 +8,19 @@ import { commandLine } from "../../tools/view.ts"
 import { asTyped } from "../print/words.ts"
 import { type Key, lastKeys, readKeys } from "./keys.ts"
 import type { FoundRows } from "./newest-rows.ts"
-import type { Preview } from "./preview-lines.ts"
 import { createRowFinder } from "./row-finder.ts"
-import { drawScreen, hasPreview, type PickerLook, previewColumns, rowsPerPage } from "./screen.ts"
+import type { Preview } from "./screen.ts"
+import { drawScreen, type PickerLook, previewColumns, rowsPerPage } from "./screen.ts"
 import { type LookUpProcess, startLookUp } from "./start-look-up.ts"
 import {
   afterKey,
+  conversationOfRow,
   type PickerAction,
+  type PickerFilter,
   type PickerRow,
   type PickerState,
   type PickerStep,
+  type RowMarks,
   scrollToSelected,
   selectedRow,
   startingState,
@@ -32,16 +35,19 @@ type PickerOptions = {
   input: ReadStream
   output: WriteStream & { fd: number }
   terminal: Pick<Terminal, "color" | "program">
-  /** The words to start with. */
+  /** The words in the search line at the start. */
   text: string
   /** The newest conversations. */
   first: FoundRows
-  /** True if Enter returns the selected row and opens nothing. */
+  scope: PickerFilter["scope"]
+  /** Called when the person chooses another scope. */
+  onScope(scope: PickerFilter["scope"]): void
+  /** True if Enter only returns the selected row, instead of resuming the conversation. */
   returnsRow: boolean
 }
 
 export type PickedAction =
-  | { type: "left" }
+  | { type: "left" | "nothing_found" }
   | { type: "chosen" | "resume" | "view"; row: PickerRow }
   | { type: "hand_over"; row: PickerRow; to: string }
 
@@ -57,27 +63,27 @@ export async function pick(options: PickerOptions): Promise<PickedAction> {
   }
 }
 
-/** Takes over the screen and starts the background processes. Returns a function that ends all of it. */
+/** Takes over the screen and starts the background processes. Returns a function that restores the screen and ends them. */
 function startPicker(options: PickerOptions, end: (picked: PickedAction) => void, fail: (error: unknown) => void) {
   const { dex, input, output, text } = options
   const lookUp = startLookUp()
-  const typing = startLookUp()
+  const quickLookUp = startLookUp()
   const terminal = openTerminal(input, output, fail)
   const previews = createPreviews(lookUp, () => draw())
-  let state = startingState(text, openableAgents(dex))
+  let state = startingState(text, openableAgents(dex), options.scope)
 
   const draw = () => {
     const look = lookOf(options)
     state = scrollToSelected(state, rowsPerPage(state, look))
     const row = selectedRow(state)
-    terminal.draw(drawScreen(state, row && hasPreview(look) ? previews.get(row, look) : undefined, look))
+    terminal.draw(drawScreen(state, row && previewColumns(look) > 0 ? previews.get(row, look) : undefined, look))
   }
   const change = (next: Partial<PickerState>) => {
     state = { ...state, ...next }
     draw()
   }
   const finder = createRowFinder(
-    { typing, ranking: lookUp },
+    { quickLookUp, rankingLookUp: lookUp },
     {
       onFound: (found, { isFirst, isLast }) => {
         // As long as the person has not moved the selection, the first row stays selected.
@@ -112,12 +118,14 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
     if (action.type === "leave") end({ type: "left" })
     else if (action.type === "find") {
       state = { ...state, note: "" }
+      options.onScope(state.filter.scope)
       finder.find(state.line.text, state.filter)
     } else if (action.type === "redraw") terminal.forget()
     else if (action.type === "suspend") suspend()
     else if (action.type === "hand_over" || action.type === "view") end(action)
     else if (action.type === "copy") copy(action.row)
-    else if (action.type === "read") void read(action.row).catch(fail)
+    else if (action.type === "mark") mark(action.row, action.marks)
+    else if (action.type === "read") void showConversation(action.row).catch(fail)
     else if (options.returnsRow) end({ type: "chosen", row: action.row })
     else resume(action.row)
   }
@@ -133,7 +141,16 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
     terminal.send(`\x1b]52;c;${Buffer.from(command).toString("base64")}\x07`)
     change({ notice: `Copied, if the terminal allows it: ${command}` })
   }
-  const read = async (row: PickerRow) => {
+  const mark = (row: PickerRow, marks: RowMarks) =>
+    lookUp.ask({ type: "mark", ref: conversationOfRow(row), marks }, (answer) => {
+      if ("problem" in answer) return change({ notice: answer.problem })
+      if (!("marked" in answer)) return
+      previews.clear()
+      const { title, tags } = answer.marked
+      const isMarked = (one: PickerRow) => conversationOfRow(one) === conversationOfRow(row)
+      change({ rows: state.rows.map((one) => (isMarked(one) ? { ...one, title, tags } : one)) })
+    })
+  const showConversation = async (row: PickerRow) => {
     const { readConversation } = await import("./read-conversation.ts")
     keys.pause()
     terminal.leave()
@@ -155,7 +172,8 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
   const onHangUp = () => end({ type: "left" })
 
   terminal.enter()
-  state = { ...state, rows: options.first.rows, hasMore: options.first.hasMore, syncing: "reading" }
+  const { rows, hasMore } = options.first
+  state = { ...state, rows, hasMore, isUntouched: rows.length === 0, syncing: "reading" }
   draw()
   keys.resume()
   input.on("end", onHangUp)
@@ -174,12 +192,14 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
     onEnd: (note, changed) => {
       change({ note: note || state.note })
       if (changed) onMore()
+      else if (state.rows.length === 0 && state.line.text === "" && options.first.rows.length === 0)
+        end({ type: "nothing_found" })
     },
   })
   return () => {
     sync.stop()
     finder.stop()
-    typing.close()
+    quickLookUp.close()
     lookUp.close()
     keys.pause()
     input.off("end", onHangUp)
@@ -188,7 +208,7 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
   }
 }
 
-/** Caches previews. A missing one is requested, and is empty until it arrives. */
+/** Caches previews. Requests a missing preview, and returns an empty one until it arrives. */
 function createPreviews(lookUp: LookUpProcess, onNew: () => void) {
   const cache = new Map<string, Preview>()
   let requestedKey = ""
@@ -238,10 +258,10 @@ const ESCAPE_MS = 100
 
 function listenToKeys(input: ReadStream, onKeys: (keys: Key[]) => void): { pause(): void; resume(): void } {
   let rest = ""
-  let waiting: NodeJS.Timeout | undefined
+  let restTimer: NodeJS.Timeout | undefined
   let pendingEnd: NodeJS.Immediate | undefined
   const stopWaiting = () => {
-    clearTimeout(waiting)
+    clearTimeout(restTimer)
     clearImmediate(pendingEnd)
   }
   const handleKeys = (input: { keys: Key[]; rest: string }) => {
@@ -253,7 +273,7 @@ function listenToKeys(input: ReadStream, onKeys: (keys: Key[]) => void): { pause
     handleKeys(readKeys(rest + data))
     // Waits until input that arrived while dex was busy has been read.
     const end = () => (pendingEnd = setImmediate(() => handleKeys(lastKeys(rest))))
-    if (rest !== "") waiting = setTimeout(end, ESCAPE_MS)
+    if (rest !== "") restTimer = setTimeout(end, ESCAPE_MS)
   }
   input.setEncoding("utf8")
   return {

@@ -14,12 +14,13 @@ type Terminals = { input: ReadStream; output: WriteStream & { fd: number } }
 /** Shows a conversation in the user's pager, as `dex show` prints it. Returns when the person leaves the pager. */
 export async function readConversation(
   dex: Dex,
-  { ref, message }: PickerRow,
+  { ref, title, message }: PickerRow,
   words: string,
   terminals: Terminals,
 ): Promise<void> {
   const lines = await linesOfConversation(dex, ref, words, terminals.output)
   const [program = "", ...args] = pagerFor(
+    title,
     lineOfMessage(lines, message),
     terminalOf(terminals.output, process.env).color,
   )
@@ -36,7 +37,7 @@ export async function readConversation(
   await waitForKey(terminals)
 }
 
-/** Waits for a key, because not every pager waits at its end. Otherwise the list would cover what the pager printed. */
+/** Waits for a key. Some pagers exit at the end of the text, and the list would cover what they printed. */
 function waitForKey({ input, output }: Terminals): Promise<void> {
   output.write("\nPress any key to go back to the list.")
   return new Promise((resolve) => {
@@ -72,8 +73,8 @@ function lineOfMessage(lines: readonly string[], message: number | undefined): n
  * The pager's command line. The options keep less from exiting at once if everything fits on the screen, because the list would
  * then cover it.
  */
-function pagerFor(line: number | undefined, color: boolean): string[] {
-  const [program = "", ...args] = pagerCommand(process.env, color) ?? []
+function pagerFor(title: string, line: number | undefined, color: boolean): string[] {
+  const [program = "", ...args] = pagerCommand(process.env, color, title) ?? []
   if (!/(^|\/)less$/.test(program)) return [program, ...args]
   return [program, ...args, "-+F", "-+X", ...(line === undefined ? [] : [`+${line}`])]
 }

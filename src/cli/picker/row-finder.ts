@@ -1,6 +1,6 @@
 import type { FoundRows } from "./newest-rows.ts"
 import type { LookUpAnswer, LookUpProcess } from "./start-look-up.ts"
-import type { PickerFilter } from "./state.ts"
+import { conversationOfRow, type PickerFilter } from "./state.ts"
 
 /** How long after the last key press the full search starts, in milliseconds. */
 const PAUSE_MS = 150
@@ -8,7 +8,7 @@ const MAX_LISTED_ROWS = 1_000
 const MAX_FOUND_ROWS = 50
 
 export type RowFinderEvents = {
-  /** `isFirst`: these are the first rows for these words. `isLast`: no better ones will follow. */
+  /** `isFirst`: these are the first rows for these words. `isLast`: no better rows will follow. */
   onFound(result: FoundRows, order: { isFirst: boolean; isLast: boolean }): void
   onProblem(problem: string): void
 }
@@ -22,13 +22,13 @@ export type RowFinder = {
 
 /** Finds rows while a person types: quick results at once, and the full ranking when they pause. */
 export function createRowFinder(
-  /** Two processes, so that the search for the next key does not wait for a ranking. */
-  { typing, ranking }: { typing: LookUpProcess; ranking: LookUpProcess },
+  /** Two processes, so that the quick search for the next key press does not wait for a ranking. */
+  { quickLookUp, rankingLookUp }: { quickLookUp: LookUpProcess; rankingLookUp: LookUpProcess },
   { onFound, onProblem }: RowFinderEvents,
 ): RowFinder {
   let latestRequest = 0
-  let pause: NodeJS.Timeout | undefined
-  /** Returns a handler that ignores an answer if the words have changed since the question. */
+  let pauseTimer: NodeJS.Timeout | undefined
+  /** Returns a handler that ignores an answer if the words have changed since the request. */
   const ifStillLatest = (onRows: (result: FoundRows) => void, fail = onProblem) => {
     const requestNumber = latestRequest
     return (answer: LookUpAnswer) => {
@@ -38,7 +38,7 @@ export function createRowFinder(
     }
   }
   const listNewest = (filter: PickerFilter, isFirst: boolean) =>
-    typing.ask(
+    quickLookUp.ask(
       { type: "typed", query: { text: "", filter, limit: MAX_LISTED_ROWS }, isAgain: !isFirst },
       ifStillLatest((result) => onFound(result, { isFirst, isLast: true })),
     )
@@ -66,13 +66,13 @@ export function createRowFinder(
       if (quickResult.rows.length > 0) onFound({ ...quickResult, note }, { isFirst: false, isLast: true })
       else onProblem(note)
     }
-    typing.ask({ type: "typed", query, isAgain: isRefresh }, ifStillLatest(showQuickResult))
-    const rank = () => ranking.ask({ type: "ranked", query }, ifStillLatest(showRankedResult, showProblem))
-    pause = setTimeout(rank, isRefresh ? 0 : PAUSE_MS)
+    quickLookUp.ask({ type: "typed", query, isAgain: isRefresh }, ifStillLatest(showQuickResult))
+    const rank = () => rankingLookUp.ask({ type: "ranked", query }, ifStillLatest(showRankedResult, showProblem))
+    pauseTimer = setTimeout(rank, isRefresh ? 0 : PAUSE_MS)
   }
   const start = (typedText: string, filter: PickerFilter, isRefresh: boolean) => {
     latestRequest++
-    clearTimeout(pause)
+    clearTimeout(pauseTimer)
     const text = typedText.trim()
     if (text === "") listNewest(filter, !isRefresh)
     else search(text, filter, isRefresh)
@@ -82,14 +82,14 @@ export function createRowFinder(
     refresh: (text, filter) => start(text, filter, true),
     stop: () => {
       latestRequest++
-      clearTimeout(pause)
+      clearTimeout(pauseTimer)
     },
   }
 }
 
 /** Appends the quick results that the ranking does not contain. */
 function appendQuickRows(rankedResult: FoundRows, quickResult: FoundRows): FoundRows {
-  const refs = new Set(rankedResult.rows.map(({ ref }) => ref))
-  const others = quickResult.rows.filter(({ ref }) => !refs.has(ref))
+  const ranked = new Set(rankedResult.rows.map(conversationOfRow))
+  const others = quickResult.rows.filter((row) => !ranked.has(conversationOfRow(row)))
   return { ...rankedResult, rows: [...rankedResult.rows, ...others] }
 }

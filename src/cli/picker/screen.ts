@@ -1,9 +1,9 @@
 import { agentOf, agents } from "../../agents/registry.ts"
-import { DAY_MS, localDay } from "../../core/dates.ts"
 import {
   clip,
   cutToColumns,
-  graphemesOf,
+  endThatFits,
+  markWords,
   padEnd,
   paint,
   type Style,
@@ -11,9 +11,9 @@ import {
   widthOf,
   wrap,
 } from "../../render/terminal.ts"
-import { projectName } from "../../render/words.ts"
-import { asTyped } from "../print/words.ts"
-import { type Preview, previewLines } from "./preview-lines.ts"
+import { markedTitle, projectNames, shortDate } from "../../render/words.ts"
+import { snippetLine } from "../print/search.ts"
+import { asTyped, titleColumns } from "../print/words.ts"
 import type { PickerRow, PickerState } from "./state.ts"
 import { ACTIONS, OTHER_KEYS } from "./state.ts"
 
@@ -25,23 +25,30 @@ export type PickerLook = {
   program?: string
   unicode: boolean
   now: number
-  /** The footer's name for the action of the Enter key. */
+  /** The name of the Enter key's action in the footer. */
   enter: string
 }
 
 export type Frame = { lines: string[]; cursor: { row: number; column: number } }
 
-const MIN_COLUMNS_FOR_PREVIEW = 90
-const MIN_LIST_COLUMNS = 44
+/** On a narrower screen the preview is below the list, if there are enough rows for both. */
+const MIN_COLUMNS_FOR_SPLIT = 90
+const MIN_COLUMNS_FOR_PREVIEW_BELOW = 50
+const MIN_ROWS_FOR_PREVIEW_BELOW = 14
+/** The room that a row needs besides its title: with the mark and the date, and with the agent or project too. */
+const DATE_COLUMNS = 12
+const FACTS_COLUMNS = 29
+/** The width of the preview that is kept free from agents and projects. */
+const PREVIEW_COLUMNS = 40
 /** The number of lines around the list: above it the words and a rule, below it a rule and the keys. */
 const LINES_AROUND = 4
 
 /** Draws the complete screen, as one string per row. */
 export function drawScreen(state: PickerState, preview: Preview | undefined, look: PickerLook): Frame {
-  const { bodyRows } = layoutOf(look)
+  const { bodyRows, isSplit: hasColumns } = layoutOf(look)
   const { line, column } = wordsLine(state, look)
   const body = bodyLines(state, preview, look)
-  const isSplit = hasPreview(look) && !state.menu
+  const isSplit = hasColumns && (!state.menu || typedMark(state) !== undefined)
   const lines = [
     line,
     ruleLine(state.note, isSplit ? "┬" : "─", look),
@@ -57,59 +64,82 @@ export function drawScreen(state: PickerState, preview: Preview | undefined, loo
   }
 }
 
-/** How many rows fit on the screen. */
 export function rowsPerPage(state: PickerState, look: PickerLook): number {
-  return Math.max(1, Math.floor(layoutOf(look).bodyRows / linesPerRow(state)))
+  return Math.max(1, Math.floor(layoutOf(look).listRows / linesPerRow(state)))
 }
 
-/** True if there is room for a preview next to the list. */
-export function hasPreview(look: PickerLook): boolean {
-  return layoutOf(look).listColumns < look.columns
-}
-
-/** The width of the preview, if there is room for one. */
+/** The width of the preview; 0 if there is no room for one. */
 export function previewColumns(look: PickerLook): number {
-  return look.columns - layoutOf(look).listColumns - 2
+  return layoutOf(look).previewColumns
 }
 
 function linesPerRow({ rows }: PickerState): number {
   return rows.some(({ snippet }) => snippet !== undefined) ? 2 : 1
 }
 
-function layoutOf({ columns, rows }: PickerLook): { listColumns: number; bodyRows: number } {
-  const listWidth = Math.max(MIN_LIST_COLUMNS, Math.floor(columns * 0.45))
+type Layout = {
+  /** True if the preview is beside the list, not below it. */
+  isSplit: boolean
+  listColumns: number
+  listRows: number
+  previewColumns: number
+  previewRows: number
+  bodyRows: number
+}
+
+function layoutOf({ columns, rows }: PickerLook): Layout {
+  const bodyRows = Math.max(1, rows - LINES_AROUND)
+  if (columns >= MIN_COLUMNS_FOR_SPLIT) {
+    const titles = titleColumns(columns)
+    const withFacts = Math.min(titles + FACTS_COLUMNS, columns - PREVIEW_COLUMNS)
+    const listColumns = Math.max(titles + DATE_COLUMNS, withFacts)
+    const previewColumns = columns - listColumns - 2
+    return { isSplit: true, listColumns, listRows: bodyRows, previewColumns, previewRows: bodyRows, bodyRows }
+  }
+  const isBelow = columns >= MIN_COLUMNS_FOR_PREVIEW_BELOW && bodyRows >= MIN_ROWS_FOR_PREVIEW_BELOW
+  const previewRows = isBelow ? Math.floor(bodyRows * 0.4) : 0
   return {
-    listColumns: columns >= MIN_COLUMNS_FOR_PREVIEW ? listWidth : columns,
-    bodyRows: Math.max(1, rows - LINES_AROUND),
+    isSplit: false,
+    listColumns: columns,
+    listRows: isBelow ? bodyRows - previewRows - 1 : bodyRows,
+    previewColumns: isBelow ? columns - 2 : 0,
+    previewRows,
+    bodyRows,
   }
 }
 
 const PROMPT = "❯ "
+const MARK_PROMPTS = { tag: "Tags", title: "Title" }
+
+/** The tags or the title that are being typed in the first line. */
+function typedMark({ menu }: PickerState) {
+  return menu?.type === "tag" || menu?.type === "title" ? menu : undefined
+}
 
 function wordsLine(state: PickerState, look: PickerLook): { line: string; column: number } {
+  const typed = typedMark(state)
+  const prompt = typed ? `${MARK_PROMPTS[typed.type]} ${PROMPT}` : PROMPT
+  const hint = typed ? "" : "type to search"
   const rightText = filterAndCount(state, look)
-  const room = Math.max(8, look.columns - PROMPT.length - widthOf(rightText) - 2)
-  const { text, cursor } = state.line
+  const room = Math.max(8, look.columns - prompt.length - widthOf(rightText) - 2)
+  const { text, cursor } = typed?.line ?? state.line
   const textBefore = text.slice(0, cursor)
-  // A line too long for the screen is shown around the cursor.
+  // If the line is too long for the screen, the part around the cursor is shown.
   const shownBefore = widthOf(textBefore) < room ? textBefore : endThatFits(textBefore, room - 2)
   const visibleText = cutToColumns(shownBefore + text.slice(cursor), room)
-  const inputText = text === "" ? paint(look, "dim", cutToColumns("type to search", room)) : visibleText
-  const column = PROMPT.length + widthOf(shownBefore)
+  const inputText = text === "" ? paint(look, "dim", cutToColumns(hint, room)) : visibleText
+  const column = prompt.length + widthOf(shownBefore)
   const gap = " ".repeat(
-    Math.max(
-      0,
-      look.columns - PROMPT.length - widthOf(text === "" ? "type to search" : visibleText) - widthOf(rightText),
-    ),
+    Math.max(0, look.columns - prompt.length - widthOf(text === "" ? hint : visibleText) - widthOf(rightText)),
   )
-  return { line: `${paint(look, "cyan", PROMPT)}${inputText}${gap}${paint(look, "dim", rightText)}`, column }
+  return { line: `${paint(look, "cyan", prompt)}${inputText}${gap}${paint(look, "dim", rightText)}`, column }
 }
 
 /** The filters, the count and the progress of the sync, at the right: `codex · this project · 7d  12+  ⟳ 3 of 9`. */
 function filterAndCount({ filter, rows, hasMore, syncing, isFinding }: PickerState, { columns }: PickerLook): string {
   const filters = [
-    filter.source === undefined ? "" : agentWord(filter.source),
-    filter.here ? "this project" : "",
+    filter.source === undefined ? "" : shortAgentName(filter.source),
+    filter.scope === "all" ? "" : `this ${filter.scope}`,
     filter.days === undefined ? "" : `${filter.days}d`,
   ].filter((filterText) => filterText !== "")
   const count = isFinding ? "…" : `${rows.length}${hasMore ? "+" : ""}`
@@ -129,11 +159,11 @@ function ruleLine(note: string, junction: string, look: PickerLook): string {
 }
 
 function bodyLines(state: PickerState, preview: Preview | undefined, look: PickerLook): string[] {
-  if (state.menu) return menuLines(state, look)
-  const { listColumns, bodyRows } = layoutOf(look)
+  if (state.menu && !typedMark(state)) return menuLines(state, look)
+  const { isSplit, listColumns, listRows, previewColumns, previewRows, bodyRows } = layoutOf(look)
   const page = rowsPerPage(state, look)
   const visibleRows = state.rows.slice(state.top, state.top + page)
-  const widths = rowWidths(state.rows, listColumns, look.now)
+  const columns = rowColumns(state.rows, listColumns, look)
   const list =
     visibleRows.length === 0
       ? emptyLines(state).map((line) => `  ${clip(line, listColumns - 2)}`)
@@ -143,21 +173,30 @@ function bodyLines(state: PickerState, preview: Preview | undefined, look: Picke
             columns: listColumns,
             isSelected: state.top + i === state.selected,
             hasSnippet: linesPerRow(state) === 2,
-            ...widths,
+            ...columns,
           }),
         )
-  if (!hasPreview(look)) return list
-  const previewText = preview ? previewLines(preview, previewColumns(look), bodyRows, state.line.text, look) : []
+  if (previewColumns === 0) return list
+  const previewText = preview ? previewLines(preview, previewColumns, previewRows, state.line.text, look) : []
+  if (!isSplit)
+    return [
+      ...Array.from({ length: listRows }, (_, i) => list[i] ?? ""),
+      paint(look, "dim", "─".repeat(look.columns)),
+      ...previewText.map((line) => `  ${line}`.trimEnd()),
+    ]
   const bar = paint(look, "dim", "│")
   return Array.from({ length: bodyRows }, (_, i) =>
     `${padEnd(list[i] ?? "", listColumns)}${bar}${previewText[i] === undefined ? "" : ` ${previewText[i]}`}`.trimEnd(),
   )
 }
 
-function emptyLines({ isFinding, line, filter }: PickerState): string[] {
+function emptyLines({ isFinding, line, filter, syncing }: PickerState): string[] {
   if (isFinding) return []
-  const isFiltered = filter.source !== undefined || filter.here || filter.days !== undefined
-  if (line.text === "" && !isFiltered) return ["No conversations yet."]
+  const isFiltered = filter.source !== undefined || filter.scope !== "all" || filter.days !== undefined
+  if (line.text === "" && !isFiltered)
+    return syncing === ""
+      ? ["No conversations yet."]
+      : ["Reading what your coding agents wrote, the newest first.", "It stays on this machine, in dex's folder."]
   return ["Nothing found.", ...(line.text === "" ? [] : ["Esc clears the words."]), ...(isFiltered ? [WIDEN_HINT] : [])]
 }
 
@@ -199,27 +238,34 @@ function menuLines({ menu, openable }: PickerState, look: PickerLook): string[] 
   ]
 }
 
+const MARK_KEYS: [string, string][] = [
+  ["Enter", "save"],
+  ["Esc", "back"],
+]
 const MORE_ROW_KEYS: [string, string][] = [
   ["Alt-H", "hand over"],
   ["Alt-C", "copy"],
 ]
 
-function footLine({ notice, menu, rows }: PickerState, look: PickerLook): string {
+function footLine(state: PickerState, look: PickerLook): string {
+  const { notice, menu, rows } = state
   if (notice !== "") return paint(look, "yellow", clip(safeLine(notice), look.columns))
-  if (menu) return ""
+  if (menu && !typedMark(state)) return ""
   const rowKeys: [string, string][] = [
     ["Enter", look.enter],
     ["Tab", "read"],
   ]
-  const keys: [string, string][] = [
-    ...(rows.length > 0 ? rowKeys : []),
-    ["^O", "more"],
-    ["Esc", "leave"],
-    ...(rows.length > 0 ? MORE_ROW_KEYS : []),
-    ["Alt-A", "agent"],
-    ["Alt-P", "project"],
-    ["Alt-T", "time"],
-  ]
+  const keys: [string, string][] = menu
+    ? MARK_KEYS
+    : [
+        ...(rows.length > 0 ? rowKeys : []),
+        ["^O", "more"],
+        ["Esc", "leave"],
+        ...(rows.length > 0 ? MORE_ROW_KEYS : []),
+        ["Alt-A", "agent"],
+        ["Alt-P", "project"],
+        ["Alt-T", "time"],
+      ]
   let room = look.columns
   const fittingKeys = keys.filter(([key, label]) => {
     room -= key.length + label.length + 3
@@ -239,6 +285,7 @@ const ASCII_REPLACEMENTS: Record<string, string> = {
   "·": "-",
   "⟳": "*",
   "▸": ">",
+  "★": "*",
 }
 const NON_ASCII = new RegExp(`[${Object.keys(ASCII_REPLACEMENTS).join("")}]`, "g")
 
@@ -247,34 +294,34 @@ function toAscii(line: string): string {
   return line.replace(NON_ASCII, (character) => ASCII_REPLACEMENTS[character]!)
 }
 
-type RowLook = {
-  columns: number
-  color: boolean
-  now: number
-  isSelected: boolean
-  hasSnippet: boolean
-  /** The widths of the columns; 0 if all rows have the same value, or the title needs the room. */
-  age: number
-  agent: number
-  project: number
+type RowLook = RowColumns & { columns: number; color: boolean; now: number; isSelected: boolean; hasSnippet: boolean }
+/** The widths of the columns. 0 hides a column, because all rows have the same value, or the titles need the room. */
+type RowColumns = {
+  ageWidth: number
+  agentWidth: number
+  projectWidth: number
+  nameOf: (project: string) => string
 }
-type Widths = Pick<RowLook, "age" | "agent" | "project">
 
 const MAX_AGENT_COLUMNS = 12
+const MIN_FACT_COLUMNS = 8
 const MAX_PROJECT_COLUMNS = 14
-/** The list width from which the project is shown. On narrower lists the title needs the room. */
-const MIN_COLUMNS_FOR_PROJECT = 56
-const MIN_COLUMNS_FOR_AGENT = 44
 
-function rowWidths(rows: readonly PickerRow[], columns: number, now: number): Widths {
+function rowColumns(rows: readonly PickerRow[], columns: number, look: PickerLook): RowColumns {
   const widest = (texts: string[]) => Math.max(0, ...texts.map(widthOf))
-  const widestIfDifferent = (texts: string[]) => (new Set(texts).size > 1 ? widest(texts) : 0)
-  const project = widestIfDifferent(rows.map((row) => projectName(safeLine(row.project))))
-  return {
-    age: widest(rows.map((row) => ageOf(row.time, now))),
-    agent: columns < MIN_COLUMNS_FOR_AGENT ? 0 : widestIfDifferent(rows.map((row) => agentWord(row.source))),
-    project: columns < MIN_COLUMNS_FOR_PROJECT ? 0 : Math.min(MAX_PROJECT_COLUMNS, project),
+  const nameOf = projectNames(rows.map(({ project }) => safeLine(project)))
+  const ageWidth = widest(rows.map(({ time }) => shortDate(time, look.now)))
+  const titleWidth = Math.min(widest(rows.map((row) => safeLine(markedTitle(row)))), titleColumns(look.columns))
+  let room = columns - 2 - titleWidth - 2 - ageWidth - 1
+  const widthFor = (texts: string[]) => {
+    const width = Math.min(room - 2, new Set(texts).size > 1 ? widest(texts) : 0)
+    if (width < Math.min(MIN_FACT_COLUMNS, widest(texts)) || width <= 0) return 0
+    room -= width + 2
+    return width
   }
+  const projectWidth = widthFor(rows.map(({ project }) => clip(nameOf(safeLine(project)), MAX_PROJECT_COLUMNS)))
+  const agentWidth = widthFor(rows.map(({ source }) => shortAgentName(source)))
+  return { ageWidth, agentWidth, projectWidth, nameOf }
 }
 
 /** A conversation in the list: title, age, agent and project; below it the snippet, if words were searched for. */
@@ -282,63 +329,82 @@ export function rowLines(row: PickerRow, look: RowLook): string[] {
   const { columns, isSelected } = look
   const mark = isSelected ? paint(look, "cyan", "▌") : " "
   const rightText = [
-    paint(look, "dim", ageOf(row.time, look.now).padStart(look.age)),
-    ...(look.agent > 0 ? [paint(look, colourOf(row.source), padEnd(agentWord(row.source), look.agent))] : []),
-    ...(look.project > 0
-      ? [paint(look, "dim", padEnd(clip(projectName(safeLine(row.project)), look.project), look.project))]
+    paint(look, "dim", shortDate(row.time, look.now).padStart(look.ageWidth)),
+    ...(look.agentWidth > 0
+      ? [
+          paint(
+            look,
+            agentColour(row.source),
+            padEnd(clip(shortAgentName(row.source), look.agentWidth), look.agentWidth),
+          ),
+        ]
+      : []),
+    ...(look.projectWidth > 0
+      ? [paint(look, "dim", padEnd(clip(look.nameOf(safeLine(row.project)), look.projectWidth), look.projectWidth))]
       : []),
   ].join("  ")
   const room = columns - 2 - widthOf(rightText) - 3
-  const title = padEnd(clip(safeLine(row.title), room), room)
-  const first = `${mark} ${isSelected ? paint(look, "bold", title) : title}  ${rightText}`
-  if (!look.hasSnippet) return [first]
-  return [first, `${mark}   ${paint(look, "dim", markMatches(safeLine(row.snippet ?? ""), columns - 5, look))}`]
-}
-
-/** How long ago the time was: now, 5m, 3h, 2d; after two weeks the day (02-16), and after ten months the month (2025-02). */
-export function ageOf(time: string, now: number): string {
-  const timestamp = Date.parse(time)
-  if (Number.isNaN(timestamp)) return ""
-  const minutes = Math.floor((now - timestamp) / 60_000)
-  if (minutes < 1) return "now"
-  if (minutes < 60) return `${minutes}m`
-  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)}h`
-  const days = Math.floor((now - timestamp) / DAY_MS)
-  if (days < 14) return `${days}d`
-  return days < 300 ? localDay(timestamp).slice(5) : localDay(timestamp).slice(0, 7)
+  const title = padEnd(clip(safeLine(markedTitle(row)), room), room)
+  const firstLine = `${mark} ${isSelected ? paint(look, "bold", title) : title}  ${rightText}`
+  if (!look.hasSnippet) return [firstLine]
+  return [firstLine, `${mark}   ${snippetLine(row.snippet ?? "", columns - 5, look, "dim")}`]
 }
 
 /** The short name of an agent: its first alias, if it has one. */
-function agentWord(source: string): string {
+function shortAgentName(source: string): string {
   return clip(safeLine(agentOf(source)?.aliases?.[0] ?? source), MAX_AGENT_COLUMNS)
 }
 
-const COLOURS: readonly Style[] = ["cyan", "green", "magenta", "yellow", "blue"]
+const AGENT_COLOURS: readonly Style[] = ["cyan", "green", "magenta", "yellow", "blue"]
 
-function colourOf(source: string): Style {
+function agentColour(source: string): Style {
   const index = agents.findIndex((agent) => agent.source === source)
-  return COLOURS[Math.max(0, index) % COLOURS.length]!
+  return AGENT_COLOURS[Math.max(0, index) % AGENT_COLOURS.length]!
 }
 
-/** A snippet with its matches in colour (if there are colours), cut so that the first match is visible. */
-function markMatches(snippet: string, columns: number, look: RowLook): string {
-  const [before = "", ...rest] = snippet.split(/\*\*([^*]+)\*\*/)
-  const head = widthOf(before) > columns / 2 ? `…${endThatFits(before, Math.floor(columns / 3))}` : before
-  let room = columns
-  let line = ""
-  for (const [i, piece] of [head, ...rest].entries()) {
-    const visiblePiece = clip(piece, room)
-    line += i % 2 === 1 && look.color ? `\x1b[0m${paint(look, "yellow", visiblePiece)}\x1b[2m` : visiblePiece
-    room -= widthOf(visiblePiece)
-    if (visiblePiece !== piece || room <= 0) break
+/** The contents of the pane next to the list. */
+export type Preview = {
+  ref: string
+  title: string
+  facts: string[]
+  /** The lines of each message, as the reader draws them at this width. */
+  messages: string[][]
+}
+
+/** The maximum number of lines below the head of one message, so that several messages fit. */
+const MAX_BODY_LINES = 7
+const MAX_FACT_LINES = 3
+
+export function previewLines(
+  preview: Preview,
+  columns: number,
+  rows: number,
+  typed: string,
+  look: { color: boolean },
+): string[] {
+  const words = look.color ? wordsOf(typed) : undefined
+  const lines = [
+    ...wrap(safeLine(preview.title), columns)
+      .slice(0, 2)
+      .map((line) => paint(look, "bold", line)),
+    ...wrap(safeLine(preview.facts.join(" · ")), columns)
+      .slice(0, MAX_FACT_LINES)
+      .map((line) => paint(look, "dim", line)),
+  ]
+  for (const message of preview.messages) {
+    if (lines.length >= rows) break
+    // Omits blank lines between paragraphs, because there is little room.
+    const [first = "", ...rest] = message.filter((line, i) => i === 0 || line !== "")
+    const body = rest.slice(0, MAX_BODY_LINES)
+    const omitted = rest.length - body.length
+    lines.push(...[first, ...body].map((line) => (words ? markWords(line, words) : line)))
+    if (omitted > 0) lines.push(paint(look, "dim", `… ${omitted} more ${omitted === 1 ? "line" : "lines"}`))
   }
-  return line
+  return lines.slice(0, rows)
 }
 
-function endThatFits(text: string, columns: number): string {
-  const graphemes = graphemesOf(text)
-  let width = 0
-  let start = graphemes.length
-  while (start > 0 && width + widthOf(graphemes[start - 1]!) <= columns) width += widthOf(graphemes[--start]!)
-  return graphemes.slice(start).join("")
+/** Matches the typed words even inside longer words, because the last word may be incomplete. */
+function wordsOf(typed: string): RegExp | undefined {
+  const words = typed.match(/[\p{L}\p{N}_]{2,}/gu) ?? []
+  return words.length === 0 ? undefined : new RegExp(words.join("|"), "giu")
 }

@@ -2,17 +2,18 @@ import { messageOf } from "../../core/error.ts"
 import { isSubprocessEnded, type Subprocess, subprocessFile } from "../../subprocess/link.ts"
 import { startProcess } from "../../subprocess/process.ts"
 import type { FoundRows } from "./newest-rows.ts"
-import type { Preview } from "./preview-lines.ts"
-import type { PickerFilter, PickerRow } from "./state.ts"
+import type { Preview } from "./screen.ts"
+import type { PickerFilter, PickerRow, RowMarks } from "./state.ts"
 
 export type RowQuery = { text: string; filter: PickerFilter; limit: number }
 
-export type LookUpQuestion =
+export type LookUpRequest =
   | { type: "ranked"; query: RowQuery }
   /** `isAgain`: the same words are searched for again, because something new was read. */
   | { type: "typed"; query: RowQuery; isAgain: boolean }
   | { type: "preview"; row: Pick<PickerRow, "ref" | "message">; columns: number; color: boolean }
   | { type: "resumable"; ref: string }
+  | { type: "mark"; ref: string; marks: RowMarks }
   | { type: "sources" }
   | { type: "note" }
 export type LookUpAnswer =
@@ -24,58 +25,66 @@ export type LookUpAnswer =
   | { sources: string[] }
   /** The line above the list on the first screen. */
   | { note: string }
+  /** The title and tags after a change. */
+  | { marked: { title: string; tags: string[] } }
   | { problem: string }
 
 export type LookUpProcess = {
-  /** A newer question replaces a waiting one of the same type, which then gets no answer. */
-  ask(question: LookUpQuestion, onAnswer: (answer: LookUpAnswer) => void): void
+  /** A newer request replaces a waiting one of the same type, which then gets no answer. No change is ever replaced. */
+  ask(request: LookUpRequest, onAnswer: (answer: LookUpAnswer) => void): void
   close(): void
 }
 
-type OpenQuestion = { question: LookUpQuestion; onAnswer: (answer: LookUpAnswer) => void }
+type OpenLookUp = { request: LookUpRequest; onAnswer: (answer: LookUpAnswer) => void }
 
 /**
- * Looks things up in a subprocess, one at a time, so that drawing never waits. The first question starts it. If it dies, a new
- * subprocess gets the unanswered question.
+ * Looks things up in a subprocess, one at a time, so that drawing never waits. The first request starts it. If it dies, a new
+ * subprocess gets the unanswered request.
  */
 export function startLookUp(): LookUpProcess {
-  let current: Subprocess<LookUpQuestion, LookUpAnswer> | undefined
+  let current: Subprocess<LookUpRequest, LookUpAnswer> | undefined
   let isAsking = false
   let isClosed = false
-  const waiting = new Map<LookUpQuestion["type"], OpenQuestion>()
+  const waiting = new Map<string, OpenLookUp>()
   const ensureRunning = (): NonNullable<typeof current> => {
     if (!current || current.hasEnded()) current = startProcess(subprocessFile("./look-up-process.ts", import.meta.url))
     return current
   }
-  const lookUp = async (question: LookUpQuestion, isRetry = false): Promise<LookUpAnswer> => {
+  const lookUp = async (request: LookUpRequest, isRetry = false): Promise<LookUpAnswer> => {
     try {
-      return await ensureRunning().ask(question)
+      return await ensureRunning().ask(request)
     } catch (error) {
       if (!isSubprocessEnded(error)) return { problem: messageOf(error) }
-      // If the second process died too, the question is not asked again.
-      return isRetry || isClosed ? { problem: "The search process ended unexpectedly." } : lookUp(question, true)
+      // If the second process died too, the request is not sent again.
+      return isRetry || isClosed
+        ? { problem: "The search process ended unexpectedly. Try again." }
+        : lookUp(request, true)
     }
   }
   const askNext = async () => {
     const [next] = waiting.values()
     if (isAsking || next === undefined) return
-    waiting.delete(next.question.type)
+    waiting.delete(keyOf(next.request))
     isAsking = true
-    const answer = await lookUp(next.question)
+    const answer = await lookUp(next.request)
     isAsking = false
     if (isClosed) return
     next.onAnswer(answer)
     askNext()
   }
   return {
-    ask: (question, onAnswer) => {
-      waiting.set(question.type, { question, onAnswer })
+    ask: (request, onAnswer) => {
+      waiting.set(keyOf(request), { request, onAnswer })
       askNext()
     },
     close: () => {
       isClosed = true
       waiting.clear()
-      current?.kill() // it only reads, so it can be killed
+      current?.kill() // it reads, and changes the history in one step, so it can be killed
     },
   }
+}
+
+function keyOf(request: LookUpRequest): string {
+  return request.type === "mark" ? JSON.stringify(request) : request.type
 }

@@ -1,19 +1,24 @@
+import { STAR_TAG } from "../../core/conversation.ts"
 import { graphemesOf, safeLine } from "../../render/terminal.ts"
 import type { Key } from "./keys.ts"
 
 /** A conversation in the list. `message` is the number of the matching message, `snippet` a part of its text. */
 export type PickerRow = {
   ref: string
+  /** If a subagent's message matches: the conversation that started it, which the row stands for. */
+  parent?: string
   title: string
   time: string
   source: string
   project: string
+  tags?: readonly string[]
   message?: number
   snippet?: string
 }
 
-/** Narrows the list to one agent, the current project, or the last days. */
-export type PickerFilter = { source?: string; here: boolean; days?: number }
+export const SCOPES = ["all", "project", "folder"] as const
+/** Narrows the list to one agent, to the current project or folder, or to the last days. */
+export type PickerFilter = { source?: string; scope: (typeof SCOPES)[number]; days?: number }
 
 export type PickerState = {
   line: TypedLine
@@ -30,15 +35,22 @@ export type PickerState = {
   wantsAgent: boolean
   /** The agents that a conversation can be handed over to. */
   openable: readonly string[]
-  menu?: { type: "actions" } | { type: "hand_over"; selected: number } | { type: "problem"; text: string }
+  menu?:
+    | { type: "actions" }
+    | { type: "hand_over"; selected: number }
+    | { type: "problem"; text: string }
+    /** A title or tags are being typed. */
+    | { type: "tag" | "title"; row: PickerRow; line: TypedLine }
   /** The line above the list, with news and warnings. */
   note: string
-  /** The result of the last key, shown until the next one. */
+  /** A message about the last key press, shown until the next one. */
   notice: string
   /** The progress of the background sync; empty when it has ended. */
   syncing: string
   /** True while the rows still belong to earlier words or filters. */
   isFinding: boolean
+  /** True if the list began empty and no key was pressed yet. The first row then stays selected while the list fills. */
+  isUntouched: boolean
 }
 
 /** An action that a key requests from the picker. */
@@ -52,13 +64,21 @@ export type PickerAction =
   | { type: "copy"; row: PickerRow }
   | { type: "view"; row: PickerRow }
   | { type: "hand_over"; row: PickerRow; to: string }
+  | { type: "mark"; row: PickerRow; marks: RowMarks }
+
+/** The tags that a row gets and loses, and its new title. */
+export type RowMarks = { tag?: string[]; no_tag?: string[]; title?: string }
 
 export type PickerStep = { state: PickerState; action?: PickerAction }
 
-export function startingState(text: string, openable: readonly string[]): PickerState {
+export function startingState(
+  text: string,
+  openable: readonly string[],
+  scope: PickerFilter["scope"] = "all",
+): PickerState {
   return {
     line: typedLineOf(text),
-    filter: { here: false },
+    filter: { scope },
     rows: [],
     hasMore: false,
     selected: 0,
@@ -69,42 +89,53 @@ export function startingState(text: string, openable: readonly string[]): Picker
     notice: "",
     syncing: "",
     isFinding: text !== "",
+    isUntouched: false,
   }
+}
+
+/** The conversation that a row stands for. Each has one row. */
+export function conversationOfRow({ parent, ref }: PickerRow): string {
+  return parent ?? ref
 }
 
 export function selectedRow({ rows, selected }: PickerState): PickerRow | undefined {
   return rows[selected]
 }
 
-/** The state after a key press. `page` is the number of rows on the screen. */
+/** The state after a key press, and the action that the key requests. `page` is the number of rows on the screen. */
 export function afterKey(previous: PickerState, key: Key, page: number): PickerStep {
-  const state = { ...previous, notice: "" }
+  const state = { ...previous, notice: "", isUntouched: false }
   if (key.name === "ctrl-c") return { state, action: { type: "leave" } }
   if (key.name === "ctrl-z") return { state, action: { type: "suspend" } }
   if (key.name === "ctrl-l") return { state, action: { type: "redraw" } }
   if (state.menu?.type === "hand_over") return afterHandoverKey(state, state.menu.selected, key)
+  if (state.menu?.type === "tag" || state.menu?.type === "title") return afterMarkKey(state, state.menu, key)
   if (state.menu) return afterMenuKey(state, state.menu.type, key)
   const newSelection = move(state, key.name, page)
   if (newSelection !== undefined) return { state: scrollToSelected({ ...state, selected: newSelection }, page) }
   return afterCommandKey(state, key) ?? afterEdit(state, key)
 }
 
-/** Shows the rows that were found. The selected conversation stays selected, at the same position on the screen. */
+/**
+ * Shows the rows that were found. If they are new, the first one is selected. Otherwise the selected conversation stays selected,
+ * at the same position on the screen.
+ */
 export function withRows(
   state: PickerState,
   result: { rows: readonly PickerRow[]; hasMore: boolean; isNew: boolean },
   page: number,
 ): PickerState {
   const { rows, hasMore, isNew } = result
-  const next = { ...state, rows, hasMore, isFinding: false }
-  const ref = selectedRow(state)?.ref
-  const sameRow = isNew ? -1 : rows.findIndex((row) => row.ref === ref)
-  if (isNew) return { ...next, selected: 0, top: 0 }
-  const selected = sameRow === -1 ? clamp(state.selected, 0, rows.length - 1) : sameRow
-  return scrollToSelected({ ...next, selected, top: state.top + selected - state.selected }, page)
+  const nextState = { ...state, rows, hasMore, isFinding: false }
+  const selectedBefore = selectedRow(state)
+  const sameIndex = rows.findIndex(
+    (row) => selectedBefore && conversationOfRow(row) === conversationOfRow(selectedBefore),
+  )
+  if (isNew || state.isUntouched) return { ...nextState, selected: 0, top: 0 }
+  const selected = sameIndex === -1 ? clamp(state.selected, 0, rows.length - 1) : sameIndex
+  return scrollToSelected({ ...nextState, selected, top: state.top + selected - state.selected }, page)
 }
 
-/** Scrolls so that the selected row is visible. */
 export function scrollToSelected(state: PickerState, page: number): PickerState {
   const { selected, rows } = state
   const lowestTop = clamp(selected - page + 1, 0, rows.length)
@@ -120,14 +151,14 @@ const UP_KEYS = ["up", "ctrl-p", "ctrl-k"]
 const DOWN_KEYS = ["down", "ctrl-n", "ctrl-j"]
 
 function move({ selected, rows, top }: PickerState, name: string, page: number): number | undefined {
-  const last = Math.max(0, rows.length - 1)
-  const rowAt = (row: number) => clamp(row, 0, last)
+  const lastRow = Math.max(0, rows.length - 1)
+  const rowAt = (row: number) => clamp(row, 0, lastRow)
   if (UP_KEYS.includes(name)) return rowAt(selected - 1)
   if (DOWN_KEYS.includes(name)) return rowAt(selected + 1)
   if (name === "page-up") return rowAt(selected > top ? top : selected - page)
   if (name === "page-down") return rowAt(selected < top + page - 1 ? top + page - 1 : selected + page)
   if (name === "home") return 0
-  return name === "end" ? last : undefined
+  return name === "end" ? lastRow : undefined
 }
 
 function afterCommandKey(state: PickerState, { name, text }: Key): PickerStep | undefined {
@@ -179,9 +210,18 @@ function afterAction(state: PickerState, name: ActionName): PickerStep {
     return state.sources === undefined
       ? { state: { ...state, wantsAgent: true } }
       : withFilter(state, withSource(filter, nextValue(state.sources, filter.source)))
-  if (name === "project") return withFilter(state, { ...filter, here: !filter.here })
+  if (name === "project") return withFilter(state, { ...filter, scope: nextValue(SCOPES, filter.scope) ?? "all" })
   if (name === "time") return withFilter(state, withDays(filter, nextValue(DAYS, filter.days)))
   if (!row) return { state }
+  const { tags = [] } = row
+  if (name === "star")
+    return {
+      state,
+      action: { type: "mark", row, marks: tags.includes(STAR_TAG) ? { no_tag: [STAR_TAG] } : { tag: [STAR_TAG] } },
+    }
+  if (name === "tag") return { state: { ...state, menu: { type: name, row, line: typedLineOf(otherTags(tags)) } } }
+  if (name === "title")
+    return { state: { ...state, menu: { type: name, row, line: typedLineOf(safeLine(row.title)) } } }
   if (name === "copy" || name === "view") return { state, action: { type: name, row } }
   if (state.openable.length === 0) return { state: { ...state, notice: NO_OPENABLE_AGENT } }
   return { state: { ...state, menu: { type: "hand_over", selected: 0 } } }
@@ -210,7 +250,7 @@ function withFilter(state: PickerState, filter: PickerFilter): PickerStep {
 
 function afterHandoverKey(state: PickerState, selected: number, { name, text = "" }: Key): PickerStep {
   const { menu: _, ...closed } = state
-  const last = state.openable.length - 1
+  const lastIndex = state.openable.length - 1
   const chosen = name === "enter" ? selected : /^[1-9]$/.test(text) ? Number(text) - 1 : undefined
   const to = chosen === undefined ? undefined : state.openable[chosen]
   const row = selectedRow(state)
@@ -219,9 +259,32 @@ function afterHandoverKey(state: PickerState, selected: number, { name, text = "
   return {
     state: {
       ...state,
-      menu: { type: "hand_over", selected: clamp(selected + (UP_KEYS.includes(name) ? -1 : 1), 0, last) },
+      menu: { type: "hand_over", selected: clamp(selected + (UP_KEYS.includes(name) ? -1 : 1), 0, lastIndex) },
     },
   }
+}
+
+/** The tags without the star, as they are typed. */
+function otherTags(tags: readonly string[]): string {
+  return tags.filter((tag) => tag !== STAR_TAG).join(" ")
+}
+
+function afterMarkKey(
+  state: PickerState,
+  { type, row, line }: { type: "tag" | "title"; row: PickerRow; line: TypedLine },
+  key: Key,
+): PickerStep {
+  const { menu: _, ...closed } = state
+  if (key.name === "escape" || key.name === "ctrl-g") return { state: closed }
+  if (key.name !== "enter") return { state: { ...state, menu: { type, row, line: editLine(line, key) ?? line } } }
+  if (type === "title" && line.text === safeLine(row.title)) return { state: closed } // The agent's title stays the agent's.
+  if (type === "title") return { state: closed, action: { type: "mark", row, marks: { title: line.text.trim() } } }
+  const typed = line.text
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter((word) => word !== "")
+  const removed = (row.tags ?? []).filter((tag) => tag !== STAR_TAG && !typed.includes(tag))
+  return { state: closed, action: { type: "mark", row, marks: { tag: typed, no_tag: removed } } }
 }
 
 /** A line that is being typed: its text, the cursor position, and the text that was last cut from it. */
@@ -279,7 +342,7 @@ function insertText(line: TypedLine, text: string): TypedLine {
   return { ...line, text: current.slice(0, cursor) + text + current.slice(cursor), cursor: cursor + text.length }
 }
 
-/** Makes typed or pasted text safe for one line, but keeps a space at each end. */
+/** Makes typed or pasted text safe for one line. White space at an end becomes one space. */
 function safeTyped(text: string): string {
   const [, spaceBefore = "", spaceAfter = ""] = /^(\s*).*?(\s*)$/s.exec(text)!
   const clean = safeLine(text)
@@ -311,13 +374,16 @@ function wordEnd({ text, cursor }: TypedLine): number {
   return cursor + /^[^\p{L}\p{N}_]*[\p{L}\p{N}_]*/u.exec(text.slice(cursor))![0].length
 }
 
-/** Actions by letter: with Alt, or the letter alone in the menu. */
+/** The actions, each with its letter. The letter is typed with Alt; in the menu also alone. */
 export const ACTIONS = [
   { name: "hand_over", letter: "h", description: "hand over to an agent" },
   { name: "view", letter: "v", description: "view in the browser" },
   { name: "copy", letter: "c", description: "copy its resume command" },
+  { name: "star", letter: "s", description: "give or remove a star" },
+  { name: "tag", letter: "g", description: "edit its tags" },
+  { name: "title", letter: "n", description: "give it a title" },
   { name: "agent", letter: "a", description: "agent: all, or one" },
-  { name: "project", letter: "p", description: "project: all, or this one" },
+  { name: "project", letter: "p", description: "project, folder, or all" },
   { name: "time", letter: "t", description: "time: all, 1, 7, 30 days" },
 ] as const
 

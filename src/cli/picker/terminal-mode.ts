@@ -16,8 +16,8 @@ export type PickerTerminal = {
   close(): void
 }
 
-const ENTER = "\x1b[?1049h\x1b[?2004h\x1b[2J"
-const LEAVE = "\x1b[?2026l\x1b[0m\x1b[?2004l\x1b[?25h\x1b[?1049l"
+const ENTER_SCREEN = "\x1b[?1049h\x1b[?2004h\x1b[2J"
+const LEAVE_SCREEN = "\x1b[?2026l\x1b[0m\x1b[?2004l\x1b[?25h\x1b[?1049l"
 const ENDING_SIGNALS = ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT"] as const
 
 /**
@@ -36,12 +36,12 @@ export function openTerminal(
     isActive = true
     lastLines = []
     input.setRawMode(true)
-    output.write(ENTER)
+    output.write(ENTER_SCREEN)
   }
   const leave = () => {
     if (!isActive) return
     isActive = false
-    output.write(LEAVE)
+    output.write(LEAVE_SCREEN)
     input.setRawMode(false)
   }
   const onSignal = (signal: NodeJS.Signals) => {

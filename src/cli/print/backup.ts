@@ -35,8 +35,8 @@ export function printRestore(output: RestoreOutput, { home }: PrintContext): Pri
 type ImportOutput = OutputOf<typeof importHistory>
 
 export function printImport(output: ImportOutput, { home }: PrintContext): PrintedOutput {
-  const { file, conversations, messages, forgotten, notes_left_out, left_out, projects, made_private, duration_ms } =
-    output
+  const { file, services, conversations, messages, forgotten, notes_left_out } = output
+  const { left_out, projects, made_private, duration_ms } = output
   const notes = projects.map(({ from, to }) => `${safeLine(from)} is ${safeLine(shortPath(to, home))} on this machine.`)
   if (forgotten > 0)
     notes.push(
@@ -46,8 +46,10 @@ export function printImport(output: ImportOutput, { home }: PrintContext): Print
     notes.push(
       `${many(notes_left_out, "note was", "notes were")} left out, because agents trust your notes. If you wrote them: dex import ${safeLine(shortPath(file, home))} --with-notes`,
     )
-  for (const { what, count } of left_out)
-    notes.push(`Left out, because dex never writes such data: ${safeLine(what)} (${grouped(count)}).`)
+  for (const { what, count } of left_out) {
+    const reason = services === undefined ? ", because dex never writes such data" : ""
+    notes.push(`Left out${reason}: ${safeLine(what)} (${grouped(count)}).`)
+  }
   for (const path of made_private)
     notes.push(`${safeLine(shortPath(path, home))} is private in the imported history, and now also here.`)
   if (messages === 0) return { lines: [`Nothing new (${seconds(duration_ms)}).`], notes }

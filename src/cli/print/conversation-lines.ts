@@ -34,7 +34,7 @@ export async function conversationLines(
   }
 }
 
-/** The lines of some messages of a conversation. */
+/** Like `conversationLines`, but only for these messages, and without the head. */
 export async function messageLinesOf(
   dex: Dex,
   row: ConversationRow,
@@ -99,6 +99,7 @@ async function conversationHead(dex: Dex, row: ConversationRow, screen: Screen):
     ...(row.git_branch ? [safeLine(row.git_branch)] : []),
     when(date),
     sizeOfRow(row),
+    ...(row.imported_from === undefined ? [] : [`imported from ${safeLine(row.imported_from)}`]),
     `${formatCount(estimated_tokens)} tokens`,
   ]
   return [

@@ -1,10 +1,11 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
-import { many, projectName, when } from "../../render/words.ts"
+import { many, projectName } from "../../render/words.ts"
+import { laterChangeLines } from "../../tools/changed-later.ts"
 import type { decisions } from "../../tools/decisions/decisions.ts"
 import { commandLine } from "../../tools/view.ts"
 import type { PrintContext, PrintedOutput } from "./words.ts"
-import { factsWithRef, showFirst } from "./words.ts"
+import { dateIn, factsWithRef, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof decisions>
 type ShownDecision = Output["decisions"][number]
@@ -21,7 +22,7 @@ export function printDecisions(
   if (output.decisions.length === 0) {
     const emptyNote = input.all
       ? "No decisions found in any project. `dex search` finds what was said."
-      : `No decisions found in this project. \`${allProjectsCommand(input)}\` shows those of every project.`
+      : `No decisions found in this project. \`${allProjectsCommand(input)}\` shows the decisions of every project.`
     return { lines: [], notes: [emptyNote, ...output.notes] }
   }
   const listing = output.decisions.map(({ ref }) => ref)
@@ -69,14 +70,17 @@ function linesOf(decision: ShownDecision, row: number, terminal: Terminal): stri
       ...rest.map((line) => clip(line, room)),
       ...(successor
         ? [
-            clip(`superseded ${when(successor.date)}: ${safeLine(successor.quote.split("\n")[0] ?? "")}`, room),
+            clip(
+              `superseded ${dateIn(terminal, successor.date)}: ${safeLine(successor.quote.split("\n")[0] ?? "")}`,
+              room,
+            ),
             paint(terminal, "dim", safeLine(successor.ref)),
           ]
-        : []),
+        : laterChangeLines(decision).map((line) => clip(safeLine(line), room))),
       ...[
         ...factsWithRef(
           [
-            `${KIND_LABELS[decision.kind] ?? safeLine(decision.kind)} ${when(decision.date)}`,
+            `${KIND_LABELS[decision.kind] ?? safeLine(decision.kind)} ${dateIn(terminal, decision.date)}`,
             projectName(safeLine(decision.project)),
           ],
           safeLine(decision.ref),

@@ -1,5 +1,16 @@
 import type { ProjectFacts } from "../../answers/digest/facts.ts"
-import { factsPage } from "../../answers/digest/page.ts"
+import {
+  countDecisions,
+  decisionsOf,
+  decisionText,
+  factsPage,
+  finishedTopics,
+  headCounts,
+  otherWork,
+  repositoryName,
+  shortRef,
+  topicTitle,
+} from "../../answers/digest/page.ts"
 import type { digest } from "../../answers/digest.ts"
 import { markdownOf } from "../../answers/map/markdown.ts"
 import type { MapOutput } from "../../answers/map.ts"
@@ -81,79 +92,86 @@ function headLine(days: string, projects: ProjectFacts[]): string {
 const SCREEN_LINES = 38
 const MAX_PROJECTS = 3
 const MAX_OTHER_PROJECTS = 5
-const MAX_ROWS = 20
-const LABEL_COLUMNS = 11
-const DECIDED_LABEL = "Decided"
+const MAX_TOPICS = 20
 
-type Row = { text: string; ref: string }
-type Screen = { lines: string[]; listing: string[]; left_out: string[] }
+/** A line of a project, with a ref if it can be opened. */
+type Line = { text: string; ref?: string; isDecision?: true }
+type DigestScreen = { lines: string[]; listing: string[]; left_out: string[] }
 
-/** The facts on one screen: each project's newest decisions and commits, and its longest conversations. Rows are numbered. */
-function factsScreen(
-  projects: ProjectFacts[],
-  { terminal, home, numbered }: { terminal: Terminal; home: string; numbered: boolean },
-): Screen {
-  const shownProjects = projects.slice(0, MAX_PROJECTS)
+/**
+ * The facts on one screen: for the first projects their topics with what was committed and decided, then what else was worked on
+ * and left open, and for the others one line each. What can be opened is numbered.
+ */
+function factsScreen(projects: ProjectFacts[], { terminal, home, numbered }: PrintContext): DigestScreen {
+  const shown = projects.slice(0, MAX_PROJECTS)
   const others = projects.slice(MAX_PROJECTS)
-  const maxRows = rowsThatFit(shownProjects, Math.min(others.length, MAX_OTHER_PROJECTS + 1))
+  const maxTopics = topicsThatFit(shown, Math.min(others.length, MAX_OTHER_PROJECTS + 1))
   const listing: string[] = []
-  const lineOf = ({ text, ref }: Row, label: string) => {
+  const lineOf = ({ text, ref }: Line) => {
+    const end = ref === undefined || numbered ? "" : ` (${shortRef(ref)})`
+    const line = clip(safeLine(text), terminal.columns - 6 - end.length)
+    if (ref === undefined) return `      ${paint(terminal, "dim", line)}`
     listing.push(ref)
-    const row = paint(terminal, "cyan", String(listing.length).padStart(3))
-    const refText = numbered ? "" : `  ${safeLine(ref)}`
-    const room = terminal.columns - LABEL_COLUMNS - 6
-    return `  ${label.padEnd(LABEL_COLUMNS)}${row} ${clip(safeLine(text), room)}${refText}`
+    return `  ${paint(terminal, "cyan", String(listing.length).padStart(3))} ${line}${paint(terminal, "dim", end)}`
   }
-  const lines = shownProjects.flatMap((facts) => [
+  const lines = shown.flatMap((facts) => [
     paint(terminal, "bold", clip(projectHead(facts, home), terminal.columns)),
-    ...sectionsOf(facts).flatMap(([label, rows]) =>
-      rows.slice(0, maxRowsOf(label, maxRows)).map((row, i) => lineOf(row, i === 0 ? label : "")),
-    ),
+    ...sectionsOf(facts, maxTopics).flatMap(([label, rows]) => [
+      ...(label === "" || rows.length === 0 ? [] : [`  ${label}`]),
+      ...rows.map(lineOf),
+    ]),
     ...filesLine(facts, terminal),
     "",
   ])
   return {
     lines: [...lines, ...otherLines(others, terminal, home)],
     listing,
-    left_out: leftOutNotes(shownProjects, maxRows, others),
+    left_out: leftOutNotes(shown, maxTopics, others),
   }
 }
 
-/** How many rows of each kind fit on the screen, at least one. Decisions get twice as many. */
-function rowsThatFit(shownProjects: ProjectFacts[], others: number): number {
-  const linesWith = (maxRows: number) =>
-    shownProjects
-      .flatMap(sectionsOf)
-      .reduce((sum, [label, rows]) => sum + Math.min(rows.length, maxRowsOf(label, maxRows)), 0)
-  const fixedLines = others + shownProjects.reduce((sum, { files }) => sum + (files.length > 0 ? 3 : 2), 0)
-  let maxRows = 1
-  while (maxRows < MAX_ROWS && fixedLines + linesWith(maxRows + 1) <= SCREEN_LINES) maxRows++
-  return maxRows
+/** How many topics of each project fit on the screen, at least one. */
+function topicsThatFit(shown: ProjectFacts[], others: number): number {
+  const linesWith = (maxTopics: number) =>
+    shown
+      .flatMap((facts) => sectionsOf(facts, maxTopics))
+      .reduce((sum, [label, rows]) => sum + rows.length + (label === "" || rows.length === 0 ? 0 : 1), 0)
+  const fixedLines = others + shown.reduce((sum, { files }) => sum + (files.length > 0 ? 3 : 2), 0)
+  let maxTopics = 1
+  while (maxTopics < MAX_TOPICS && fixedLines + linesWith(maxTopics + 1) <= SCREEN_LINES) maxTopics++
+  return maxTopics
 }
 
-function maxRowsOf(label: string, maxRows: number): number {
-  return label === DECIDED_LABEL ? 2 * maxRows : maxRows
-}
+const decisionsEach = (maxTopics: number) => (maxTopics < 8 ? 1 : 2)
+const othersEach = (maxTopics: number) => Math.ceil(maxTopics / 3)
 
-function sectionsOf(facts: ProjectFacts): [label: string, rows: Row[]][] {
+function sectionsOf(facts: ProjectFacts, maxTopics: number): [label: string, rows: Line[]][] {
+  const decided = (place?: number) =>
+    decisionsOf(facts, place)
+      .slice(0, decisionsEach(maxTopics))
+      .map((one): Line => ({ text: `Decided: ${decisionText(one)}`, ref: one.ref, isDecision: true }))
+  const topics = finishedTopics(facts)
   return [
     [
-      DECIDED_LABEL,
-      facts.decisions.map(({ quote, ref, superseded_by }) => ({
-        text: `${superseded_by ? "(superseded) " : ""}${quote.split("\n", 1)[0]}`,
-        ref,
-      })),
+      "",
+      topics
+        .slice(0, maxTopics)
+        .flatMap(({ topic, place }): Line[] => [
+          { text: topicTitle(topic), ref: topic.ref },
+          ...commitsLine(facts, place),
+          ...decided(place),
+        ]),
     ],
-    ["Commits", facts.commits.map(({ subject, ref }) => ({ text: subject, ref })).reverse()],
+    ["Also decided", decided()],
     [
-      "Worked on",
-      [...facts.conversations]
-        .sort((a, b) => b.messages - a.messages)
+      "Also worked on",
+      otherWork(facts)
+        .slice(0, othersEach(maxTopics))
         .map(({ title, messages, id }) => ({ text: `${title} (${many(messages, "message")})`, ref: id })),
     ],
     [
       "Left open",
-      facts.failed_commands.map(({ command, error, times, ref }) => ({
+      facts.failed_commands.slice(0, othersEach(maxTopics)).map(({ command, error, times, ref }) => ({
         text: `${command}${times > 1 ? `, ${times} times` : ""}${error ? `: ${error}` : ""}`,
         ref,
       })),
@@ -161,27 +179,22 @@ function sectionsOf(facts: ProjectFacts): [label: string, rows: Row[]][] {
   ]
 }
 
-function projectHead(facts: ProjectFacts, home: string): string {
-  return `${safeLine(shortPath(facts.project, home)) || "no project"}: ${countsOf(facts)}`
+/** The newest commits of a topic. Left out if the title already says the only one. */
+function commitsLine({ commits, topics }: ProjectFacts, place: number): Line[] {
+  const subjects = commits.flatMap(({ topic, subject }) => (topic === place ? subject : [])).reverse()
+  if (subjects.length === 0 || (subjects.length === 1 && subjects[0] === topics[place]!.title)) return []
+  return [{ text: `${many(subjects.length, "commit")}: ${subjects.join("; ")}` }]
 }
 
-function countsOf(facts: ProjectFacts): string {
-  const { decisions_total, commits, conversations, other_conversations, failed_commands_total } = facts
-  return [
-    `${many(conversations.length, "conversation")}${other_conversations > 0 ? ` (and ${other_conversations} by subagents or scripts)` : ""}`,
-    ...(decisions_total > 0 ? [many(decisions_total, "decision")] : []),
-    ...(commits.length > 0 ? [many(commits.length, "commit")] : []),
-    ...(failed_commands_total > 0 ? [`${failed_commands_total} left open`] : []),
-  ].join(", ")
+function projectHead(facts: ProjectFacts, home: string): string {
+  return `${repositoryName(facts, (folder) => shortPath(folder, home))}: ${headCounts(facts)}`
 }
 
 function filesLine({ files, files_total }: ProjectFacts, terminal: Terminal): string[] {
   if (files.length === 0) return []
-  const room = terminal.columns - LABEL_COLUMNS - 2
   const total = files_total === 1 ? "" : `${files_total}: `
-  return [
-    `  ${"Files".padEnd(LABEL_COLUMNS)}${clip(`${total}${files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")}`, room)}`,
-  ]
+  const names = files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")
+  return [`  ${clip(`Files  ${total}${names}`, terminal.columns - 2)}`]
 }
 
 function otherLines(others: ProjectFacts[], terminal: Terminal, home: string): string[] {
@@ -193,16 +206,20 @@ function otherLines(others: ProjectFacts[], terminal: Terminal, home: string): s
   ]
 }
 
-/** Says how many rows of each kind are not on the screen. */
-function leftOutNotes(shownProjects: ProjectFacts[], maxRows: number, others: ProjectFacts[]): string[] {
-  const countHidden = (count: (facts: ProjectFacts) => number, room = maxRows) =>
-    shownProjects.reduce((sum, facts) => sum + Math.max(0, count(facts) - room), 0) +
-    others.reduce((sum, facts) => sum + count(facts), 0)
+/** Says how many topics, decisions and so on are not on the screen. */
+function leftOutNotes(shown: ProjectFacts[], maxTopics: number, others: ProjectFacts[]): string[] {
+  const decisionsShown = shown
+    .flatMap((facts) => sectionsOf(facts, maxTopics))
+    .flatMap(([, rows]) => rows.filter(({ isDecision }) => isDecision)).length
+  const sum = (list: ProjectFacts[], countOf: (facts: ProjectFacts) => number) =>
+    list.reduce((total, facts) => total + countOf(facts), 0)
+  const beyond = (countOf: (facts: ProjectFacts) => number, room: number) =>
+    sum(shown, (facts) => Math.max(0, countOf(facts) - room)) + sum(others, countOf)
   return [
-    [countHidden((facts) => facts.decisions_total, maxRowsOf(DECIDED_LABEL, maxRows)), "decision"] as const,
-    [countHidden((facts) => facts.commits.length), "commit"] as const,
-    [countHidden((facts) => facts.conversations.length), "conversation"] as const,
-    [countHidden((facts) => facts.failed_commands_total), "failed check"] as const,
+    [beyond((facts) => finishedTopics(facts).length, maxTopics), "topic"] as const,
+    [sum([...shown, ...others], countDecisions) - decisionsShown, "decision"] as const,
+    [beyond((facts) => otherWork(facts).length, othersEach(maxTopics)), "conversation"] as const,
+    [beyond((facts) => facts.failed_commands_total, othersEach(maxTopics)), "failed command"] as const,
   ].flatMap(([count, word]) => (count > 0 ? [many(count, word)] : []))
 }
 

@@ -10,6 +10,32 @@ type Output = OutputOf<typeof docs>
 const MAX_SKIPPED = 5
 
 export function printDocs(output: Output, context: PrintContext): PrintedOutput {
+  const { lines, notes = [], ...rest } = printPart(output, context)
+  return { lines, notes: [...notes, ...listedNotes(output)], ...rest }
+}
+
+/** Notes on the repository's own list: its entries, those that are ignored, and what to do. */
+export function listedNotes(output: Output): string[] {
+  const { listed } = output
+  if (!listed) return []
+  const { agreed, paths, offered, refused } = listed
+  return [
+    ...(agreed || paths.length === 0
+      ? []
+      : [
+          `This repository names documents (.dex.json): ${paths.map(safeLine).join(", ")}. ${output.asked ? "Nothing was added yet: add --yes." : "To add them: dex docs add"}`,
+        ]),
+    ...offered.map(
+      (one) => `It also names ${safeLine(one)}, which is not added with them. To add it: dex docs add ${safeLine(one)}`,
+    ),
+    ...refused.map(
+      ({ entry, reason }) => `In its list, ${safeLine(entry) || "documents"} is ignored: ${safeLine(reason)}.`,
+    ),
+  ]
+}
+
+function printPart(output: Output, context: PrintContext): PrintedOutput {
+  if (output.listed && !output.collections && !output.synced) return { lines: [] }
   if (output.collections) return printCollections(output.collections, context)
   if (output.documents) return printDocuments(output.documents, context)
   if (output.synced) return printSynced(output.synced)
@@ -87,7 +113,7 @@ function printSynced(results: NonNullable<Output["synced"]>): PrintedOutput {
   )
   const notes = results.flatMap(({ skipped, complete, name }) => [
     ...skipped.slice(0, MAX_SKIPPED).map(({ path, reason }) => `Not read: ${safeLine(path)}: ${safeLine(reason)}`),
-    ...(skipped.length > MAX_SKIPPED ? [`… and ${skipped.length - MAX_SKIPPED} more files not read.`] : []),
+    ...(skipped.length > MAX_SKIPPED ? [`… and ${many(skipped.length - MAX_SKIPPED, "more file")} not read.`] : []),
     ...(complete ? [] : [`${safeLine(name)} has not been read completely. \`dex docs sync\` continues.`]),
   ])
   return { lines, notes: [...notes, ...(results.length > 0 ? ["Search them: dex search WORDS --in docs"] : [])] }

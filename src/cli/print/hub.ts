@@ -3,7 +3,7 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safe, safeLine } from "../../render/terminal.ts"
 import { many, megabytes, shortPath, when } from "../../render/words.ts"
 import type { hub } from "../../tools/hub/hub.ts"
-import type { PrintContext, PrintedOutput } from "./words.ts"
+import { type PrintContext, type PrintedOutput, shellQuote } from "./words.ts"
 
 type Output = OutputOf<typeof hub>
 
@@ -28,9 +28,9 @@ export function printHub(output: Output, context: PrintContext): PrintedOutput {
   return withPushResult(head, output)
 }
 
-/** The lines that are shown before the question: what would be sent to whom, and what would not. */
+/** The lines that are shown before the question: what would be sent, who could read it, and what would not be sent. */
 export function sharingLines(summary: NonNullable<Output["summary"]>, address: string, columns: number): string[] {
-  const { key, what, visibility, since, conversations, messages, text_bytes, staying } = summary
+  const { key, other_key, what, visibility, since, conversations, messages, text_bytes, staying } = summary
   const notShared = ["thinking", "images"].filter((name) => !what.includes(name))
   const readers = {
     private: "only you can read it there",
@@ -40,6 +40,11 @@ export function sharingLines(summary: NonNullable<Output["summary"]>, address: s
   const stayingTexts = Object.entries(staying).map(([why, count]) => `${many(count, "conversation")} (${why})`)
   return [
     `To ${safeLine(address)}, as ${safeLine(key)}: ${readers[visibility as keyof typeof readers]}.`,
+    ...(other_key === undefined
+      ? []
+      : [
+          `  this repository is on the hub as ${safeLine(other_key)}; to add to that: dex hub share --name ${shellQuote(safeLine(other_key))}`,
+        ]),
     `  ${many(conversations, "conversation")}, ${many(messages, "message")}, ${megabytes(text_bytes)} of text${since ? `, since ${since.slice(0, 10)}` : ""}`,
     `  what: ${what.join(", ")}${notShared.length > 0 ? ` (not ${notShared.join(" or ")})` : ""}`,
     ...(stayingTexts.length > 0 ? [`  not sent: ${stayingTexts.join(", ")}`] : []),
@@ -144,14 +149,27 @@ function storedLines({ yours, team }: NonNullable<Output["stored"]> = {}): strin
   ]
 }
 
-function receiptLine({ at, conversations, why, by, key_gone_at }: NonNullable<Output["receipts"]>[number]): string {
+function receiptLine({
+  at,
+  conversations,
+  why,
+  by,
+  key_gone_at,
+  words_gone_at,
+  words_wait_for,
+}: NonNullable<Output["receipts"]>[number]): string {
   const cause = by === undefined ? why : `by ${by}`
+  const wordsText = words_wait_for
+    ? `; its hashed words may still be on the disks of ${words_wait_for.join(", ")}`
+    : words_gone_at
+      ? `; its hashed words are on no disk of OpenSearch since ${when(words_gone_at)}`
+      : ""
   const fileText =
     key_gone_at === undefined
       ? "it will soon be deleted from the files"
       : `it was deleted from the files ${when(key_gone_at)}`
   return safeLine(
-    `  ${when(at)}  ${many(conversations, "conversation")} (${cause}): key deleted from the tables; ${fileText}`,
+    `  ${when(at)}  ${many(conversations, "conversation")} (${cause}): encryption key deleted from the tables; ${fileText}${wordsText}`,
   )
 }
 

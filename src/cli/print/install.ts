@@ -1,6 +1,7 @@
+import { joinNames } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { paint, safe, safeLine, wrap } from "../../render/terminal.ts"
-import { many, shortPath } from "../../render/words.ts"
+import { many, megabytes, shortPath } from "../../render/words.ts"
 import type { install } from "../tools/install.ts"
 import type { PrintContext, PrintedOutput } from "./words.ts"
 import { asTyped } from "./words.ts"
@@ -8,7 +9,7 @@ import { asTyped } from "./words.ts"
 export type WiringOutput = OutputOf<typeof install>
 type FileOutput = WiringOutput["files"][number]
 
-/** The changes by agent, and what agents will then do without asking. */
+/** The planned changes for each agent, what the agent will then do without asking, problems, and the totals. */
 export function summaryLines({ agents, files }: WiringOutput, { terminal, home }: PrintContext): string[] {
   const indented = (text: string) => wrap(text, terminal.columns - 2).map((line) => `  ${line}`)
   const changesOf = (agent: string) =>
@@ -46,7 +47,6 @@ function totalText(files: readonly FileOutput[]): string {
   return `In total: ${changes.join(", ")}. ${files.some(({ change }) => change === "edit") ? "Changed files are backed up first." : ""}`.trimEnd()
 }
 
-/** The exact change to every file. */
 export function diffLines({ files }: WiringOutput, { terminal, home }: PrintContext): string[] {
   const shownBefore = new Set<string>()
   return files.flatMap(({ diff, problem }) => {
@@ -77,7 +77,7 @@ export function printInstall(
     return {
       lines: [],
       notes: [
-        "No coding agent was found on this machine. dex looks for Claude Code, Codex, OpenCode, Gemini CLI, Cursor, VS Code and Copilot CLI.",
+        `No coding agent was found on this machine. dex looks for ${joinNames(output.agents.map(({ title }) => title))}.`,
       ],
     }
   const lines = output.agents
@@ -115,7 +115,9 @@ export function printInstall(
           ]
         : []),
       ...(output.private_asked === false
-        ? ["Agents may read every project's conversations. `dex private <folder>` hides a project from the others."]
+        ? [
+            "Agents may read every project's conversations. `dex private <folder>` hides a project from agents in other projects.",
+          ]
         : []),
     ],
   }
@@ -134,6 +136,7 @@ function onlyReadNote(names: string[], { agents }: WiringOutput): string {
 }
 
 export function printUninstall(output: WiringOutput, context: PrintContext): PrintedOutput {
+  if (output.files.length === 0 && output.data) return { lines: [], notes: dataNotes(output.data, context.home) }
   if (output.files.length === 0)
     return { lines: [], notes: ["dex is not connected to these agents; nothing was changed."] }
   const lines = output.agents.flatMap(({ agent, title }) => [
@@ -149,9 +152,19 @@ export function printUninstall(output: WiringOutput, context: PrintContext): Pri
         ? `${many(failedCount, "file")} could not be restored; see above, then run \`dex uninstall\` again.`
         : output.launcher_kept
           ? "The rest was removed. The remaining entries still start dex, so its launcher stays. Delete them, then run `dex uninstall` again."
-          : "Removed. Your history stays where it is; `dex install` connects the agents again.",
+          : output.data?.deleted
+            ? "Removed."
+            : "Removed. Your history stays where it is; `dex install` connects the agents again.",
+      ...(output.data ? dataNotes(output.data, context.home) : []),
     ],
   }
+}
+
+function dataNotes({ folder, bytes, deleted, stays }: NonNullable<WiringOutput["data"]>, home: string): string[] {
+  const path = shortPath(folder, home)
+  if (!deleted) return [`${path} was not deleted.`]
+  const others = stays.length > 0 ? ` What dex did not write stays there: ${joinNames(stays.map(safeLine))}.` : ""
+  return [`Deleted ${megabytes(bytes)} in ${path}.${others}`]
 }
 
 const MADE_CHANGES: Record<string, string> = {

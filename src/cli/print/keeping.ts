@@ -1,9 +1,9 @@
 import { onlyAgents } from "../../agents/registry.ts"
 import { formatCount, grouped, joinNames } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
-import { clip, padEnd, paint, safeLine, wrap, wrapAfter } from "../../render/terminal.ts"
+import { clip, padEnd, paint, safeLine, wrap, wrapAfter, wrapLine } from "../../render/terminal.ts"
 import { many, megabytes, projectName, seconds, shortPath, when } from "../../render/words.ts"
-import type { doctor } from "../../tools/doctor/doctor.ts"
+import type { doctor, secrets } from "../../tools/doctor/doctor.ts"
 import type { forget, makePrivate } from "../../tools/forget/forget.ts"
 import type { gc } from "../../tools/gc/gc.ts"
 import { describeConversations, describeOtherKinds } from "../../tools/kinds.ts"
@@ -16,8 +16,7 @@ import { asTyped, factsWithRef, shellQuote } from "./words.ts"
 
 type StatsOutput = OutputOf<typeof stats>
 
-export async function printStats(output: StatsOutput, context: PrintContext): Promise<PrintedOutput> {
-  if (output.suggestions) return (await import("./suggestions.ts")).printSuggestionStats(output.suggestions, context)
+export function printStats(output: StatsOutput, context: PrintContext): PrintedOutput {
   const { terminal, home } = context
   if (Object.keys(output.kinds).length === 0)
     return { lines: [], notes: ["No conversations have been read yet. Run `dex sync` first."] }
@@ -116,14 +115,14 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
   const others = output.sources.filter((source) => !isFound(source))
   if (others.length > 0) lines.push("Not found:")
   for (const { source, looked_in } of others) {
-    const [first = "", ...rest] = looked_in.map((path) => shortPath(path, home))
+    const [first = "read from an export: dex import FILE", ...rest] = looked_in.map((path) => shortPath(path, home))
     const moreText = rest.length > 0 ? `, and ${many(rest.length, "other place")}` : ""
     lines.push(paint(terminal, "dim", clip(`  ${padEnd(source, 18)}${first}${moreText}`, terminal.columns)))
   }
   return { lines: [...lines, ...output.unread.map((store) => unreadLine(store, home))] }
 }
 
-/** The line for a store that dex found but does not read. */
+/** The line for a store that dex found but has not read. */
 function unreadLine({ name, path, files, why }: SourcesOutput["unread"][number], home: string): string {
   const reason = why === undefined ? "not read yet" : `cannot be read: ${safeLine(why)}`
   return `found ${safeLine(name)} in ${shortPath(safeLine(path), home)}, ${many(files, "file")}, ${reason}`
@@ -146,7 +145,10 @@ function foundLines(source: SourceFound, terminal: PrintContext["terminal"], hom
       `  ${describeConversations(source.kinds)}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
     )
   }
-  const searchedPlaces = `looked in ${source.looked_in.map((path) => shortPath(path, home)).join(", ")}`
+  const searchedPlaces =
+    source.looked_in.length > 0
+      ? `looked in ${source.looked_in.map((path) => shortPath(path, home)).join(", ")}`
+      : "imported from an export"
   lines.push(
     ...wrap(searchedPlaces, terminal.columns - 2).map((line) => `  ${paint(terminal, "dim", line)}`),
     ...countLines("skipped", source.skipped),
@@ -167,6 +169,35 @@ function countLines(label: string, counts: Record<string, number>): string[] {
   if (entries.length === 0) return []
   const topCounts = entries.slice(0, 6).map(([name, count]) => `${grouped(count)} × ${safeLine(name)}`)
   return [`  ${label}: ${topCounts.join(", ")}${entries.length > 6 ? `, and ${entries.length - 6} more` : ""}`]
+}
+
+const MAX_FILES = 20
+
+export function printSecrets(output: OutputOf<typeof secrets>, { terminal, home }: PrintContext): PrintedOutput {
+  const { files, in_private_projects: hidden } = output
+  const notes =
+    hidden === 0 ? [] : [`${many(hidden, "more secret")} in private projects, not shown. Run dex inside their folders.`]
+  if (files.length === 0)
+    return { lines: [], notes: notes.length > 0 ? notes : ["dex found no secrets in the files that it has read."] }
+  const present = files.filter(({ state }) => state === "present")
+  const lines = [
+    present.length === 0
+      ? "No secrets in files that still exist."
+      : `${many(output.secrets, "secret")} in ${many(present.length, "file")}:`,
+    ...countLines("in all", output.kinds).flatMap((line) => wrapLine(line, terminal.columns)),
+  ]
+  for (const { source, path, state, kinds } of files.slice(0, MAX_FILES)) {
+    const stateText = { present: "", gone: ", gone", other_machine: ", on another machine" }[state]
+    lines.push(paint(terminal, state === "present" ? "bold" : "dim", safeLine(shortPath(path, home))))
+    lines.push(...countLines(`${source}${stateText}`, kinds).flatMap((line) => wrapLine(line, terminal.columns)))
+  }
+  if (files.length > MAX_FILES) lines.push(`… and ${many(files.length - MAX_FILES, "more file")} (--json lists them)`)
+  if (present.length > 0)
+    notes.unshift(
+      "Replace these secrets where they were issued: whoever can read the files knows them, and so does the model's provider.",
+      "Then delete the files, or the conversations in their agents. dex keeps the conversations, without the secrets.",
+    )
+  return { lines, notes }
 }
 
 type DoctorOutput = OutputOf<typeof doctor>
@@ -206,11 +237,14 @@ function pinnedNote(pinned: string[]): string {
   return `Another program still reads old pages of ${joinNames(pinned)}, so the forgotten text stays in the file until that program is done. The next \`dex sync\` or \`dex doctor gc\` after that removes it.`
 }
 
-/** The conversations that would be deleted, with their titles, because nobody recognises a ref. */
+/**
+ * The conversations that would be deleted, and others that would keep copies of their messages. Shows titles, because
+ * nobody recognises a ref.
+ */
 export function conversationsToForget(output: ForgetOutput, columns: number): string[] {
   const { forgotten, kept_copies: copies = [] } = output
-  if (copies.length === 0) return asListed(output, forgotten, columns)
-  return [...asListed(output, forgotten, columns), "", copiesNote(output), ...asListed(output, copies, columns)]
+  if (copies.length === 0) return linesForRefs(output, forgotten, columns)
+  return [...linesForRefs(output, forgotten, columns), "", copiesNote(output), ...linesForRefs(output, copies, columns)]
 }
 
 function copiesNote({ kept_copies = [] }: ForgetOutput): string {
@@ -219,7 +253,7 @@ function copiesNote({ kept_copies = [] }: ForgetOutput): string {
     : `Not deleted: ${many(kept_copies.length, "other conversation")}, in which copies of the same messages stay readable:`
 }
 
-function asListed({ conversations = [] }: ForgetOutput, refs: string[], columns: number): string[] {
+function linesForRefs({ conversations = [] }: ForgetOutput, refs: string[], columns: number): string[] {
   const byRef = new Map(conversations.map((row) => [row.id, row]))
   return refs.flatMap((ref) => {
     const row = byRef.get(ref)
@@ -260,7 +294,7 @@ function keptLines(output: ForgetOutput, columns: number): string[] {
   const { kept_copies: copies = [] } = output
   if (copies.length === 0) return []
   const note = `${copiesNote(output).slice(0, -1)}. To delete ${copies.length === 1 ? "it" : "them"} too, run \`dex forget\` on ${copies.length === 1 ? "it" : "each"}:`
-  return ["", ...wrap(note, columns), ...asListed(output, copies, columns)]
+  return ["", ...wrap(note, columns), ...linesForRefs(output, copies, columns)]
 }
 
 export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: PrintContext): PrintedOutput {
@@ -304,7 +338,7 @@ export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintC
       return {
         lines: [],
         notes: [
-          "Nothing is muted. One kind: dex suggest --mute related_code; this project: dex suggest --mute .; everything: dex config set proactive.enabled false",
+          "Nothing is muted. To mute one kind: dex suggest --mute related_code; this project: dex suggest --mute .; everything: dex config set proactive.enabled false",
         ],
       }
     return {

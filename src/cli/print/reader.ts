@@ -5,12 +5,14 @@ import { isChosen, readFields, withFields } from "../../render/fields.ts"
 import { plainLines } from "../../render/markdown-lines.ts"
 import type { ReadMessage } from "../../render/message-lines.ts"
 import { screenOf } from "../../render/screen.ts"
+import { paint, wrap } from "../../render/terminal.ts"
 import type { Dex } from "../../tools/context.ts"
 import { resolveConversation } from "../../tools/resolve.ts"
 import type { show } from "../../tools/show/show.ts"
+import { commandLine } from "../../tools/view.ts"
 import { messageLinesOf, readableMessage } from "./conversation-lines.ts"
 import { headLines, notesOfShow, printShow } from "./show.ts"
-import type { PrintContext, ReadPage } from "./words.ts"
+import { asTyped, type PrintContext, type ReadPage } from "./words.ts"
 
 type Output = OutputOf<typeof show>
 type Input = InputOf<typeof show>
@@ -21,10 +23,12 @@ export async function readShow(output: Output, context: PrintContext, input: Inp
   const notes = notesOfShow(output)
   // A team's conversation is only on the hub, so nothing more can be read here.
   const isOnHub = output.conversations.some(({ id }) => parseRef(id)?.owner !== undefined)
-  if (input.format === "outline" || isOnHub) return { lines: () => printShow(output, context, input).lines, notes }
+  if (input.format === "outline" || input.summary || isOnHub)
+    return { lines: () => printShow(output, context, input).lines, notes }
   const conversations: (() => Generator<string>)[] = []
   for (const conversation of output.conversations) conversations.push(await linesOf(conversation, context, input, dex))
-  return { lines: () => conversations.values().flatMap((lines) => lines()), notes }
+  const title = output.conversations[0]?.title
+  return { lines: () => conversations.values().flatMap((lines) => lines()), title, notes }
 }
 
 async function linesOf(
@@ -38,21 +42,24 @@ async function linesOf(
   const fields = readFields(input)
   const storedMessages = await (await dex.store()).messages(row.ref, [...shownMessages.keys()])
   const messages = withFields(storedMessages, fields).messages.map((message): ReadMessage => {
-    const wholeMessage = readableMessage(message)
-    if (input.format !== "user_only") return wholeMessage
+    const fullMessage = readableMessage(message)
+    if (input.format !== "user_only") return fullMessage
     // The person's words, and the plans that they approved, which may be in a tool's result.
     const text = shownMessages.get(message.number)?.content ?? ""
-    return { ...wholeMessage, role: "user", effects: [], parts: [{ type: "text", text, origin: "person" }] }
+    return { ...fullMessage, role: "user", effects: [], parts: [{ type: "text", text, origin: "person" }] }
   })
   const screen = screenOf(context.terminal, process.env)
   const unfolds = (part: Part) => input.format === "full" || isChosen(part, fields)
   const messageLines = await messageLinesOf(dex, row, messages, { screen, words: wordsFor(dex, row.ref), unfolds })
   const cutMessage = conversation.messages.find((message) => message.cut)
+  const isFolded = input.format !== "full" && messages.some(({ parts }) => parts.some(({ type }) => type !== "text"))
+  const hint = `Calls and thinking in full: ${asTyped(commandLine("show", [conversation.id], { format: "full" }), context.terminal)}`
   return function* () {
     yield* headLines(conversation, context)
-    // A message longer than the budget is cut as in the tool's output.
+    // A message longer than the budget is the only one in the output, and the tool has already cut it.
     if (cutMessage) yield* ["", ...plainLines(cutMessage.content, screen)]
     else yield* messageLines()
+    if (isFolded) yield* ["", ...wrap(hint, screen.columns).map((line) => paint(screen, "dim", line))]
     yield ""
   }
 }

@@ -1,17 +1,50 @@
 import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { isOnPath } from "../../integrations/agents.ts"
 import { safe, type Terminal, wrapLine } from "../../render/terminal.ts"
+import { shortPath } from "../../render/words.ts"
 import type { handover } from "../../tools/handover/handover.ts"
 import type { resume } from "../../tools/resume/resume.ts"
 import { type PrintContext, type PrintedOutput, shellQuote } from "./words.ts"
 
-export function printResume(output: OutputOf<typeof resume>): Promise<PrintedOutput> {
-  return openOrPrint(output, commandLine(output))
+type ResumeOutput = OutputOf<typeof resume>
+
+export async function printResume(output: ResumeOutput, { home }: PrintContext): Promise<PrintedOutput> {
+  const { copy, command, note } = output
+  if (copy && !copy.done) {
+    const notInstalled = process.stdout.isTTY ? notInstalledMessage(command[0] ?? "") : undefined
+    const text = `${copyQuestion(output, home)} To copy it, run dex resume on a terminal, or add --yes.`
+    return { lines: [], problem: notInstalled ?? text }
+  }
+  const notes = [note, copy && copiedNote(output, home)].filter((text) => text !== undefined)
+  const noted = { ...output, note: notes.length > 0 ? notes.join(" ") : undefined }
+  return openOrPrint(noted, commandLine(noted))
+}
+
+/** Names the copy that would be made. */
+export function copyQuestion({ copy, folder = "" }: ResumeOutput, home: string): string {
+  const { agent, files, commands } = copy!
+  const target = files.length > 0 ? `to ${filesText(files, home)}` : `there with ${commandsText(commands)}`
+  return `${agent} does not find this conversation from ${shortPath(folder, home)}. dex can copy it ${target}; the original stays as it is.`
+}
+
+function copiedNote({ copy, folder = "" }: ResumeOutput, home: string): string {
+  const { files, commands } = copy!
+  return files.length > 0
+    ? `Copied to ${filesText(files, home)}.`
+    : `Copied to ${shortPath(folder, home)} with ${commandsText(commands)}.`
+}
+
+function filesText(files: string[], home: string): string {
+  return files.map((file) => shortPath(file, home)).join(" and ")
+}
+
+function commandsText(commands: string[][]): string {
+  return commands.map((words) => words.slice(0, 2).join(" ")).join(" and ")
 }
 
 function commandLine({ command, folder, note, problem }: OutputOf<typeof resume>): PrintedOutput {
   if (problem) return { lines: [], problem }
-  const typedCommand = command.join(" ")
+  const typedCommand = command.map(shellQuote).join(" ")
   return {
     lines: [folder ? `cd ${shellQuote(folder)} && ${typedCommand}` : typedCommand],
     notes: note ? [note] : undefined,

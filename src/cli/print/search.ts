@@ -1,14 +1,25 @@
 import { formatCount } from "../../core/format.ts"
 import { hitRef, ownerIn } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
-import { clip, paint, safeLine, type Terminal, widthOf, wrap } from "../../render/terminal.ts"
-import { age, many, projectName, when } from "../../render/words.ts"
+import {
+  clip,
+  endThatFits,
+  paint,
+  type Style,
+  safe,
+  safeLine,
+  type Terminal,
+  widthOf,
+  wrap,
+} from "../../render/terminal.ts"
+import { many, markedTitle, projectName, projectNames, shortDate, when } from "../../render/words.ts"
 import { isOneTerm, parseQuery } from "../../search/query.ts"
-import { clipSnippet } from "../../store/index/snippets.ts"
+import { clipSnippet, MATCH_MARK } from "../../store/index/snippets.ts"
+import { laterChangeLines } from "../../tools/changed-later.ts"
 import { describeMatches, nounForRows, sizeOfRow } from "../../tools/kinds.ts"
 import type { search } from "../../tools/search/search.ts"
 import type { PrintContext, PrintedOutput } from "./words.ts"
-import { scoreSumLine, showFirst } from "./words.ts"
+import { scoreSumLine, showFirst, titleColumns } from "./words.ts"
 
 type Output = OutputOf<typeof search>
 type Hit = Output["results"][number]
@@ -22,11 +33,23 @@ export function printSearch(
   now = Date.now(),
 ): PrintedOutput {
   const notes = [...output.notes, ...(output.degraded ?? [])]
+  const { pack } = output
+  if (pack && pack.passages.length > 0)
+    return {
+      lines: pack.text.split("\n"),
+      notes: [`${many(pack.passages.length, "passage")}, about ${pack.estimated_tokens} tokens.`, ...notes],
+      listing: pack.passages.map(({ ref }) => ref),
+    }
+  if (output.mode === "pattern" && output.results.length === 0 && output.total > 0)
+    return { lines: [patternCountText(output)], notes, listing: [] }
   if (output.results.length === 0)
     // The listing is empty, so that a row number does not open a row of the previous listing.
     return { lines: [], notes: [output.notes.length > 0 ? "Nothing found." : NOTHING_FOUND, ...notes], listing: [] }
+  const nameOf = projectNames(output.results.map(({ project }) => safeLine(project)))
   const drawnResults = output.results.map((hit, i) => [
-    ...(terminal.interactive ? screenLines(hit, i + 1, terminal, now) : hitLines(hit, i + 1, terminal)),
+    ...(terminal.interactive
+      ? screenLines(hit, i + 1, terminal, originOf(hit, nameOf, now))
+      : hitLines(hit, i + 1, terminal)),
     "",
   ])
   const shownCount =
@@ -43,13 +66,22 @@ export function printSearch(
     return { lines, notes, listing }
   }
   const noun = nounFor(results, input.by === "message")
+  if (output.mode === "pattern") {
+    const countText = output.total_is_at_least ? "" : ` Found: ${patternCountText(output)}.`
+    notes.unshift(`${many(results.length, noun)} shown, newest first.${countText} ${readHint}`)
+    return { lines, notes, listing, words: markedWords(results) }
+  }
   const vectorHits = results.filter((hit) => hit.rank_source === "vector").length
   const byMeaning = vectorHits > 0 ? `, ${vectorHits} found by meaning alone` : ""
   const isCounted = isOneTerm(parseQuery(input.query ?? "")) && vectorHits === 0
   notes.unshift(
-    `${(isCounted && shownOfAll(output, results.length, noun)) || `${many(results.length, noun)} shown`}${byMeaning}. ${readHint}`,
+    `${(isCounted && matchCountText(output, results.length, noun)) || `${many(results.length, noun)} shown`}${byMeaning}. ${readHint}`,
   )
   return { lines, notes, listing, words: markedWords(results) }
+}
+
+function patternCountText({ total, total_is_at_least, conversations = 0 }: Output): string {
+  return `${total_is_at_least ? "at least " : ""}${many(total, "message")} in ${many(conversations, "conversation")}`
 }
 
 /** The number of lines below the results: a blank line, the line with the count (which may be wrapped), and the prompt. */
@@ -68,8 +100,8 @@ function countThatFits(drawn: string[][], room: number): number {
   return Math.max(count, Math.min(MIN_RESULTS_SHOWN, drawn.length))
 }
 
-/** How many of all matches are shown; undefined if not all were counted. */
-function shownOfAll({ kinds, total, total_is_at_least }: Output, shown: number, noun: string): string | undefined {
+/** Says how many of all matches are shown; undefined if not all were counted. */
+function matchCountText({ kinds, total, total_is_at_least }: Output, shown: number, noun: string): string | undefined {
   const counts = noun === "message" ? { message: total } : kinds
   return counts && describeMatches(counts, shown, noun, total_is_at_least)
 }
@@ -84,43 +116,35 @@ const INDENT = "    "
 const NARROW_COLUMNS = 72
 
 /** On a terminal: title, age, agent and project, and one line of the snippet. Ten results fit on a screen. */
-function screenLines(hit: Hit, number: number, terminal: Terminal, now: number): string[] {
+function screenLines(hit: Hit, number: number, terminal: Terminal, origin: string[]): string[] {
   const isNarrow = terminal.columns < NARROW_COLUMNS
   const facts = clip(
-    [...ownerPrefix(hit), age(hit.date, now), hit.source, projectName(safeLine(hit.project)), ...marksOf(hit)].join(
-      " · ",
-    ),
-    isNarrow ? terminal.columns - INDENT.length : Math.floor(terminal.columns / 2),
+    origin.join(" · "),
+    terminal.columns - INDENT.length - (isNarrow ? 0 : titleColumns(terminal.columns) + 2),
   )
   const room = terminal.columns - INDENT.length - (isNarrow ? 0 : widthOf(facts) + 2)
-  const title = clip(safeLine(hit.title), room)
+  const title = clip(safeLine(markedTitle(hit)), room)
   const head = `${paint(terminal, "cyan", String(number).padStart(2))}  ${paint(terminal, "bold", title)}`
   const gap = " ".repeat(room - widthOf(title) + 2)
   const dim = (text: string) => paint(terminal, "dim", text)
   return [
     ...(isNarrow ? [head, INDENT + dim(facts)] : [head + gap + dim(facts)]),
-    ...(hit.snippet === "" ? [] : [INDENT + highlight(oneLine(hit.snippet, terminal), terminal)]),
+    ...(hit.lines ?? (hit.snippet === "" ? [] : [hit.snippet])).map(
+      (line) => INDENT + snippetLine(line, terminal.columns - INDENT.length, terminal),
+    ),
+    ...laterChangeLines(hit).map((line) => INDENT + dim(clip(safeLine(line), terminal.columns - INDENT.length))),
     ...sumLines(hit, terminal),
   ]
 }
 
-/** In a team's results, the owner comes first. */
+function originOf(hit: Hit, nameOf: (project: string) => string, now: number): string[] {
+  return [...ownerPrefix(hit), shortDate(hit.date, now), hit.source, nameOf(safeLine(hit.project)), ...marksOf(hit)]
+}
+
+/** The owner of a conversation in a team's results, as a fact to show first. Empty in other results. */
 function ownerPrefix({ id }: Hit): string[] {
   const owner = ownerIn(id)
   return owner === undefined ? [] : [safeLine(owner)]
-}
-
-/**
- * As much text around the first highlighted word as fits on a line. The asterisks around the word take no room if colour
- * replaces them.
- */
-function oneLine(snippet: string, terminal: Terminal): string {
-  const room = terminal.columns - INDENT.length
-  const withoutMarks = (text: string) => text.replaceAll("**", "")
-  const visibleWidth = (text: string) => widthOf(terminal.color ? withoutMarks(text) : text)
-  const line = clipSnippet(safeLine(snippet), room, visibleWidth, 4)
-  // If the line is still too wide, the text has no spaces or a very long word, and is cut.
-  return visibleWidth(line) <= room ? line : clip(withoutMarks(line), room)
 }
 
 function marksOf(hit: Hit): string[] {
@@ -141,9 +165,11 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
   const origin = `${hit.source} · ${projectName(safeLine(hit.project))} · ${when(hit.date)}${kind}`
   const size = `${sizeOfRow(hit)}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
   return [
-    `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(hit.title), terminal.columns - 4))}`,
+    `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(markedTitle(hit)), terminal.columns - 4))}`,
     INDENT + clip(origin, terminal.columns - 4),
-    ...(hit.snippet === "" ? [] : wrap(safeLine(hit.snippet), terminal.columns - 4).map((line) => INDENT + line)),
+    ...(hit.lines?.map((line) => INDENT + safe(line)) ??
+      (hit.snippet === "" ? [] : wrap(safeLine(hit.snippet), terminal.columns - 4).map((line) => INDENT + line))),
+    ...laterChangeLines(hit).map((line) => INDENT + clip(safeLine(line), terminal.columns - 4)),
     ...sumLines(hit, terminal),
     INDENT + paint(terminal, "dim", clip(`${safeLine(hitRef(hit))} · ${size}`, terminal.columns - 4)),
   ].map((line) => highlight(line, terminal))
@@ -156,7 +182,34 @@ function markedWords(hits: Hit[]): string[] {
 
 const HIGHLIGHTED = /\*\*([^*]+)\*\*/g
 
-/** Colours the words that the snippet marks as `**word**`. Without colour the stars stay, so that a pipe shows the match too. */
+/** Colours the words that a snippet marks as `**word**`. Without colour the asterisks stay, so that the match is still marked. */
 function highlight(line: string, terminal: Terminal): string {
   return terminal.color ? line.replace(HIGHLIGHTED, (_, word: string) => paint(terminal, "yellow", word)) : line
+}
+
+const MAX_LEAD_WORDS = 4
+
+/**
+ * As much of a snippet as fits on a line, from word to word, around the first match. Matches are coloured; without colour, they
+ * are between asterisks. Lists of matches show snippets only through this function.
+ */
+export function snippetLine(snippet: string, columns: number, look: Pick<Terminal, "color">, style?: Style): string {
+  const visibleWidth = (text: string) => widthOf(look.color ? text.replaceAll(MATCH_MARK, "") : text)
+  const plain = safeLine(snippet)
+  // A text without spaces is a single word, so what is before the match is cut inside it.
+  const wordBefore = /^[^*]*/.exec(plain)![0].split(" ").at(-1)!
+  const start = widthOf(wordBefore) > columns / 2 ? `…${endThatFits(wordBefore, columns / 3)}` : undefined
+  const shownText = start === undefined ? plain : start + plain.slice(plain.indexOf(MATCH_MARK))
+  const line = clipSnippet(shownText, columns, visibleWidth, MAX_LEAD_WORDS)
+  let room = columns
+  return line
+    .split(MATCH_MARK)
+    .map((piece, i) => {
+      const mark = i % 2 === 1 && !look.color ? MATCH_MARK : ""
+      const shown = clip(piece, room - 2 * mark.length)
+      if (room <= 2 * mark.length || piece === "") return ""
+      room -= widthOf(shown) + 2 * mark.length
+      return i % 2 === 0 ? (style ? paint(look, style, shown) : shown) : `${mark}${paint(look, "yellow", shown)}${mark}`
+    })
+    .join("")
 }

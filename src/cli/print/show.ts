@@ -19,6 +19,7 @@ export type Head = {
   parent?: string
   fork_of?: string
   archived?: boolean
+  imported_from?: string
   files?: string[]
 }
 type ShownConversation = Output["conversations"][number]
@@ -30,11 +31,42 @@ export function printShow(output: Output, context: PrintContext, { format }: Inp
   const lines: string[] = []
   for (const conversation of output.conversations) {
     lines.push(...headLines(conversation, context), "")
+    if (conversation.summary) lines.push(...summaryLines(conversation.summary, context))
     for (const message of conversation.messages)
       lines.push(...(format === "outline" ? [outlineLine(message, context)] : messageLines(message, context)))
     if (format === "outline") lines.push("")
   }
   return { lines, notes: notesOfShow(output) }
+}
+
+type Summary = NonNullable<ShownConversation["summary"]>
+
+/** A model's words, if there are any, and then what the record says, each line with the number of its message. */
+function summaryLines({ words, goal, state, decisions, files }: Summary, { terminal }: PrintContext): string[] {
+  const room = terminal.interactive ? terminal.columns : Number.POSITIVE_INFINITY
+  const numberOf = (ref: string) => safe(ref.slice(ref.lastIndexOf("#")))
+  const section = (title: string, rows: { ref: string; text: string }[]) => {
+    if (rows.length === 0) return []
+    const width = Math.max(...rows.map(({ ref }) => numberOf(ref).length))
+    const lines = rows.flatMap(({ ref, text }) => wrapAfter(`  ${numberOf(ref).padEnd(width)}  `, safeLine(text), room))
+    return [paint(terminal, "bold", title), ...lines, ""]
+  }
+  const sources = words?.sources.map(({ n, ref }) => `[${n}] ${numberOf(ref)}`).join("  ") ?? ""
+  const quoted = (rows: Summary["goal"]) =>
+    rows.map(({ ref, question, text }) => ({ ref, text: question === undefined ? text : `${text} (${question})` }))
+  return [
+    ...(words ? [...wrap(safeLine(words.text), room), paint(terminal, "dim", sources), ""] : []),
+    ...section("Goal", quoted(goal)),
+    ...section("State", quoted(state)),
+    ...section("Decisions", quoted(decisions)),
+    ...section(
+      "Files",
+      files.map(({ ref, kind, path, added, removed }) => ({
+        ref,
+        text: kind === "edited" ? `${path} +${added} -${removed}` : `${path} (read)`,
+      })),
+    ),
+  ]
 }
 
 /** Notes on what was left out, and the command that continues. */
@@ -58,7 +90,10 @@ export function headLines(conversation: Head, { terminal, home }: PrintContext):
   ]
   if (conversation.parent) lines.push(paint(terminal, "dim", `a subagent of ${conversation.parent}`))
   if (conversation.fork_of) lines.push(paint(terminal, "dim", `a fork of ${conversation.fork_of}`))
-  if (conversation.archived) lines.push(paint(terminal, "dim", "the agent deleted its file; this is the only copy"))
+  if (conversation.imported_from !== undefined)
+    lines.push(paint(terminal, "dim", `imported from ${safeLine(conversation.imported_from)}`))
+  else if (conversation.archived)
+    lines.push(paint(terminal, "dim", "the agent deleted its file; this is the only copy"))
   if (conversation.files && conversation.files.length > 0)
     lines.push(paint(terminal, "dim", clip(`files: ${conversation.files.map(safeLine).join(", ")}`, terminal.columns)))
   return lines
@@ -92,6 +127,10 @@ export function messageHead(
 
 function endNotes(conversation: ShownConversation): string[] {
   const notes: string[] = []
+  const { summary } = conversation
+  const omitted = Object.values(summary?.left_out ?? {}).reduce((sum, count) => sum + count, 0)
+  if (omitted > 0) notes.push(`${many(omitted, "item")} left out to stay within the budget; --max-tokens shows more.`)
+  if (summary?.note !== undefined) notes.push(summary.note)
   for (const { index, cut } of conversation.messages)
     if (cut) notes.push(`Message ${index} is longer than the budget. To read all of it: ${cut.continue_with}`)
   if (conversation.hidden_parts) notes.push(`${many(conversation.hidden_parts, "part")} hidden.`)

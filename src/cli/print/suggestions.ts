@@ -1,11 +1,11 @@
 import { grouped } from "../../core/format.ts"
+import { isInTitle } from "../../core/suggestion.ts"
 import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import { many, seconds, shortPath, when } from "../../render/words.ts"
-import type { stats } from "../../tools/stats/stats.ts"
 import type { subscriptions } from "../../tools/subscriptions/subscriptions.ts"
 import type { suggest } from "../../tools/suggest/suggest.ts"
-import type { feedback, suggestions } from "../../tools/suggestions/suggestions.ts"
+import type { feedback, report, suggestions } from "../../tools/suggestions/suggestions.ts"
 import { factsWithRef, kindName, type PrintContext, type PrintedOutput } from "./words.ts"
 
 type SuggestionsInput = Partial<InputOf<typeof suggestions>>
@@ -34,7 +34,7 @@ export function printSuggestions(
 type ListedItem = Suggested["items"][number]
 
 function nothingNote({ take, all, status, from, subscription }: SuggestionsInput): string {
-  if (take) return "Nothing is pending. `dex suggest --list` shows earlier ones."
+  if (take) return "Nothing is pending. `dex suggest --list` shows earlier suggestions."
   if (status !== undefined || from !== undefined || subscription !== undefined)
     return `Nothing like that was suggested ${all ? "anywhere" : "here"}. \`dex suggest --list${all ? " --all" : ""}\` shows everything.`
   const allProjectsHint = all ? "" : " `dex suggest --list --all` looks at every project."
@@ -159,17 +159,17 @@ export function printUnsubscribed({ id }: { id: string }): PrintedOutput {
   return { lines: [`Subscription ${id} is removed.`] }
 }
 
-type SuggestionStats = NonNullable<OutputOf<typeof stats>["suggestions"]>
-type Rates = Pick<SuggestionStats, "items" | "used" | "dismissed">
+type UseReport = OutputOf<typeof report>
+type Rates = Pick<UseReport, "offered" | "used" | "dismissed">
 
-export function printSuggestionStats(stats: SuggestionStats, { terminal }: PrintContext): PrintedOutput {
+export function printUseReport(stats: UseReport, { terminal }: PrintContext): PrintedOutput {
   if (stats.suggestions + stats.would === 0) return { lines: [], notes: [`Nothing was suggested yet. ${HOW_TO_ASK}`] }
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
   return {
     lines: [
-      `${label("suggestions")}${grouped(stats.suggestions)} with ${many(stats.items, "item")}${stats.would > 0 ? `; ${grouped(stats.would)} more only recorded` : ""}`,
-      `${label("used")}${grouped(stats.used)} (${shareText(stats.used, stats.items)})`,
-      `${label("dismissed")}${grouped(stats.dismissed)} (${shareText(stats.dismissed, stats.items)})`,
+      `${label("suggestions")}${grouped(stats.suggestions)} with ${many(stats.offered, "item")}${stats.would > 0 ? `; ${grouped(stats.would)} more only recorded` : ""}`,
+      `${label("used")}${grouped(stats.used)} (${shareText(stats.used, stats.offered)})`,
+      `${label("dismissed")}${grouped(stats.dismissed)} (${shareText(stats.dismissed, stats.offered)})`,
       `${label("took")}${seconds(stats.latency_ms.median)} median, ${seconds(stats.latency_ms.p95)} at the 95th percentile`,
       "",
       ...rateRows(
@@ -185,7 +185,9 @@ export function printSuggestionStats(stats: SuggestionStats, { terminal }: Print
       ),
       ...weightLines(stats.weights, label),
     ].map((line) => clip(line, terminal.columns)),
-    notes: ["A bar shows the share of items that were used. Items without a verdict count as neither."],
+    notes: [
+      "A bar shows the share of items that were used. Items without a verdict count as neither used nor dismissed.",
+    ],
   }
 }
 
@@ -205,10 +207,11 @@ const BAR_COLUMNS = 20
 const MAX_WEIGHTS = 8
 
 function rateRows(title: string, entries: [name: string, rates: Rates][], terminal: Terminal): string[] {
-  const lines = entries.map(([name, { items, used, dismissed }]) => {
-    const filled = items === 0 ? 0 : Math.round((BAR_COLUMNS * used) / items)
+  const lines = entries.map(([name, { offered, used, dismissed }]) => {
+    const filled = offered === 0 ? 0 : Math.round((BAR_COLUMNS * used) / offered)
     const bar = paint(terminal, "green", "█".repeat(filled)) + paint(terminal, "dim", "·".repeat(BAR_COLUMNS - filled))
-    return `  ${padEnd(name, 13)}${bar} ${shareText(used, items).padStart(5)} of ${grouped(items).padEnd(6)}${dismissed > 0 ? `${grouped(dismissed)} dismissed` : ""}`.trimEnd()
+    const counts = `${grouped(used)} of ${grouped(offered)} used, ${grouped(dismissed)} dismissed`
+    return `  ${padEnd(name, 13)}${bar} ${shareText(used, offered).padStart(5)}  ${counts}`
   })
   return [paint(terminal, "bold", title), ...lines]
 }
@@ -222,29 +225,58 @@ type Output = OutputOf<typeof suggest>
 export function printSuggest(output: Output, context: PrintContext): PrintedOutput {
   const { terminal } = context
   const suggestions = output.suggestions
+  const code = output.code ? codeLines(output.code, terminal) : []
   const waiting = output.waiting ? printSuggestions({ suggestions: output.waiting, notes: [] }, context, {}).lines : []
   if (suggestions.length === 0)
     return {
-      lines: waiting,
-      notes: ["No suggestions here. `dex search` looks for words.", ...output.notes],
+      lines: [...code, ...waiting],
+      notes: [
+        code.length > 0 ? "No suggestions besides." : "No suggestions here. `dex search` looks for words.",
+        ...output.notes,
+      ],
     }
   const room = terminal.columns - 4
   const lines = suggestions.flatMap(({ kind, title, summary, reason, relevance, ref }, i) => [
-    `${paint(terminal, "cyan", String(i + 1).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(title), room))}`,
+    ...wrap(safeLine(title), room).map(
+      (line, n) =>
+        `${paint(terminal, "cyan", (n === 0 ? String(i + 1) : "").padStart(2))}  ${paint(terminal, "bold", line)}`,
+    ),
     ...[
-      ...summaryLines(summary, room),
+      ...(isInTitle({ title, summary }) ? [] : summaryLines(summary, room)),
       ...[
         ...wrap(safeLine(reason), room),
-        ...factsWithRef([kindName(kind), `${percent(relevance)} likely to help`], ref && safeLine(ref), room),
+        ...factsWithRef(
+          [kindName(kind), relevance === undefined ? "" : `${percent(relevance)} likely to help`],
+          ref && safeLine(ref),
+          room,
+        ),
       ].map((line) => paint(terminal, "dim", line)),
     ].map((line) => `    ${line}`),
     "",
   ])
   return {
-    lines: [...lines, ...waiting],
+    lines: [...code, ...lines, ...waiting],
     notes: [`Did one help? dex suggest --feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
     listing: suggestions.map(({ ref }) => ref ?? ""),
   }
+}
+
+/** Every definition, caller and callee, one line each. */
+function codeLines({ definitions, callers, callees }: NonNullable<Output["code"]>, terminal: Terminal): string[] {
+  type Place = { file: string; line: number; in?: string; resolution?: string }
+  const section = <P extends Place>(title: string, places: P[], nameOf: (place: P) => string) => {
+    const rows = places.map((place) => {
+      const guess = place.resolution === "by_name" ? ", by name only" : ""
+      return `  ${safeLine(`${place.file}:${place.line}`)}  ${paint(terminal, "dim", safeLine(`${nameOf(place)}${guess}`))}`
+    })
+    return rows.length === 0 ? [] : [paint(terminal, "bold", `${title} (${rows.length})`), ...rows, ""]
+  }
+  const isIn = ({ in: container }: Place) => (container === undefined ? "" : `in ${container}`)
+  return [
+    ...section("Defined", definitions, (one) => [one.kind, isIn(one)].join(" ").trim()),
+    ...section("Used", callers, (one) => [one.kind === "call" ? "called" : "named", isIn(one)].join(" ").trim()),
+    ...section("Calls", callees, (one) => (one.in === undefined ? one.name : `${one.in}.${one.name}`)),
+  ]
 }
 
 function percent(share: number): string {

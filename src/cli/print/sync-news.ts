@@ -22,7 +22,7 @@ export function describeUnreadable(unreadable: readonly unknown[]): string {
   return `${many(unreadable.length, "transcript")} could not be read. Run \`dex doctor sources\` to see why.`
 }
 
-/** Sentences about a sync for the picker; none if nothing is new. */
+/** Sentences about a sync, for the picker. Empty if there is nothing to report. */
 export function syncNews(result: SyncResult): string[] {
   const { busy, complete, added_messages, unreadable } = result
   return [

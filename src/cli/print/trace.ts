@@ -25,7 +25,9 @@ export function printTraces(output: TracesOutput, { terminal }: PrintContext): P
       `The last ${many(output.traces.length, "trace")}, newest last. See one: dex trace ${output.traces.at(-1)!.trace_id.slice(0, SHORT_ID_CHARS)}`,
     )
   if (output.hidden_private > 0)
-    notes.push(`${grouped(output.hidden_private)} of the latest were made in private projects and are not shown.`)
+    notes.push(
+      `${grouped(output.hidden_private)} of the latest traces were made in private projects and are not shown.`,
+    )
   if (output.unreadable > 0) notes.push(`${many(output.unreadable, "line")} could not be read.`)
   return { lines: output.traces.map((line) => lineFor(line, terminal)), notes }
 }
@@ -36,8 +38,9 @@ function lineFor(line: Line, terminal: Terminal): string {
   const time = isWide ? when(line.ts) : when(line.ts).slice(5)
   const rightText = `${padStart(countOf(line), 9)}${padStart(seconds(line.duration_ms), 8)}`
   const room = terminal.columns - id.length - time.length - 8 - rightText.length - 8
-  const about = line.error === undefined ? safeLine(line.about) : `${safeLine(line.about)} (${safeLine(line.error)})`
-  return `${paint(terminal, "cyan", id)}  ${time}  ${padEnd(line.command, 8)}  ${padEnd(clip(about, room), room)}${paint(terminal, line.error === undefined ? "dim" : "red", rightText)}`
+  const aboutText =
+    line.error === undefined ? safeLine(line.about) : `${safeLine(line.about)} (${safeLine(line.error)})`
+  return `${paint(terminal, "cyan", id)}  ${time}  ${padEnd(line.command, 8)}  ${padEnd(clip(aboutText, room), room)}${paint(terminal, line.error === undefined ? "dim" : "red", rightText)}`
 }
 
 function countOf(line: Line): string {
@@ -119,7 +122,7 @@ function explainRows(rows: TraceRow[], terminal: Terminal): string[] {
 const REASONS: Record<string, string> = {
   filter: "excluded by a filter",
   floor: "too weak",
-  duplicate: "the same text as another",
+  duplicate: "the same text as another candidate",
   folded: "in the row of the same conversation",
   budget: "no room left",
   not_top_k: "others ranked higher",
@@ -212,7 +215,7 @@ function digits(value: number): string {
 }
 
 /**
- * The revision with the history's id shortened, because it means nothing to a person. The number of the last change stays
+ * The revision with a shortened history id, because that id means nothing to a person. The number of the last change stays
  * complete.
  */
 function shortRevision(revision: string): string {

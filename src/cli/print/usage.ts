@@ -1,9 +1,9 @@
 import { localDay } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
-import { bar, sparkline } from "../../render/bars.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, widthOf } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
+import { isUngrouped } from "../../tools/usage/groups.ts"
 import type { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { daysBetween } from "../../usage/periods.ts"
@@ -92,7 +92,7 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
   const room = Math.min(widestLabel, Math.max(12, terminal.columns - usedColumns - MIN_BAR_COLUMNS - 2))
   const barColumns = terminal.interactive ? Math.min(40, terminal.columns - usedColumns - room - 2) : 0
   const isMoney = rows.some((row) => row.cost > 0)
-  const size = (row: Row) => (row.key.startsWith("(") ? 0 : isMoney ? row.cost : row.tokens)
+  const size = (row: Row) => (isUngrouped(row.key) ? 0 : isMoney ? row.cost : row.tokens)
   const maxSize = Math.max(...rows.map(size), Number.MIN_VALUE)
   const line = (label: string, values: string[], end: string) =>
     `${padEnd(fitLabel(label, room), room)}${values.map((value, i) => value.padStart(widths[i]! + 2)).join("")}${end}`.trimEnd()
@@ -160,4 +160,24 @@ function priceNotes({ models, plan, rows, rows_left_out, by, total }: Output): s
       : []),
     ...(by === "block" ? ["A block begins with the hour of its first answer and lasts five hours."] : []),
   ]
+}
+
+const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
+const HEIGHTS = "▁▂▃▄▅▆▇█"
+
+/** A bar of at most `columns` columns, exact to an eighth of a column. A value above zero is always visible. */
+export function bar(share: number, columns: number): string {
+  const eighths = Math.round(share * columns * 8)
+  const visibleEighths = share > 0 ? Math.max(1, eighths) : 0
+  return "█".repeat(Math.floor(visibleEighths / 8)) + EIGHTHS[visibleEighths % 8]!
+}
+
+/** One character per value, or per group of neighbours if there are more values than columns. Zero is a space. */
+export function sparkline(values: number[], columns: number): string {
+  const width = Math.ceil(values.length / Math.max(1, columns))
+  const sums: number[] = []
+  for (let i = 0; i < values.length; i += width)
+    sums.push(values.slice(i, i + width).reduce((sum, value) => sum + value, 0))
+  const largest = Math.max(...sums)
+  return sums.map((sum) => (sum <= 0 ? " " : HEIGHTS[Math.min(7, Math.floor((sum / largest) * 8))]!)).join("")
 }

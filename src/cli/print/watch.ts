@@ -35,9 +35,9 @@ export function printWatch(
 /** The lines that show the service's file and the commands to run. */
 export function serviceLines({ change, path, content, commands }: Service, terminal: Terminal): string[] {
   const dim = (text: string) => paint(terminal, "dim", text)
-  const file = change === "remove" ? `Remove ${path}` : `${change === "none" ? "Already there:" : "Write"} ${path}`
+  const heading = change === "remove" ? `Remove ${path}` : `${change === "none" ? "Already there:" : "Write"} ${path}`
   return [
-    paint(terminal, "bold", safeLine(file)),
+    paint(terminal, "bold", safeLine(heading)),
     ...(content === undefined
       ? []
       : content

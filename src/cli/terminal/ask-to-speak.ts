@@ -21,7 +21,10 @@ type RecordingState = {
 }
 type AskToSpeakOptions = RecordingState & { terminal: Terminal; say(line?: string): void }
 
-/** The suggestions that dex only recorded. Undefined in the first week, and after the person has answered the question. */
+/**
+ * The suggestions that dex only recorded. Undefined if there is nothing to ask: in the first week, if hooks or suggestions are
+ * turned off, and after the person has answered.
+ */
 export async function recordedSuggestions({
   home,
   env,

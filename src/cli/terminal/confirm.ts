@@ -1,22 +1,26 @@
+import { homedir } from "node:os"
 import { DexError } from "../../core/error.ts"
 import type { OutputOf } from "../../core/tool.ts"
-import { hasPrivateAnswer, notePrivateAnswer } from "../../integrations/record.ts"
+import { hasPrivateAnswer, recordPrivateAnswer } from "../../integrations/record.ts"
 import { recordFile } from "../../integrations/wiring.ts"
 import { safeLine, terminalOf, wrap } from "../../render/terminal.ts"
-import { many, shortPath } from "../../render/words.ts"
+import { many, megabytes, shortPath } from "../../render/words.ts"
 import type { config } from "../../tools/config/config.ts"
 import type { Dex } from "../../tools/context.ts"
+import type { docs } from "../../tools/docs/docs.ts"
 import type { forget } from "../../tools/forget/forget.ts"
 import type { hub } from "../../tools/hub/hub.ts"
+import type { resume } from "../../tools/resume/resume.ts"
 import { localModelLines } from "../print/config.ts"
 import { sharingLines } from "../print/hub.ts"
 import { diffLines, summaryLines, type WiringOutput } from "../print/install.ts"
 import { conversationsToForget } from "../print/keeping.ts"
+import { copyQuestion, notInstalledMessage } from "../print/resume.ts"
 import { serviceLines, type WatchOutput } from "../print/watch.ts"
 
 /**
- * Asks for confirmation before agents' settings are changed. Returns true if the changes should be made now. Throws a DexError
- * if the answer is no or there is no terminal.
+ * Asks for confirmation before agents' settings are changed, and then which projects are private. Returns true if either was
+ * asked; the tool then runs again. Throws a DexError if the answer is no, or if there is no terminal to ask for confirmation.
  */
 export async function confirmInstall(
   output: WiringOutput,
@@ -25,13 +29,26 @@ export async function confirmInstall(
 ): Promise<boolean> {
   await confirmUninstall(output, input, dex)
   const mayAsk = !input.yes && !input.check && output.agents.some(({ found }) => found)
-  const hasAsked = mayAsk && (await askForPrivate(dex))
+  const hasAsked = mayAsk && (await askForPrivateProjects(dex))
   return output.asked || hasAsked
 }
 
 export async function confirmUninstall(output: WiringOutput, _: object, dex: Dex): Promise<boolean> {
-  if (output.asked) await confirmChanges(output, dex.machine.home)
-  return output.asked
+  if (!output.asked) return false
+  if (output.files.length > 0 || !output.data) await confirmChanges(output, dex.machine.home)
+  if (output.data) await confirmDeletingData(output.data, dex.machine.home)
+  return true
+}
+
+async function confirmDeletingData({ folder, bytes }: NonNullable<WiringOutput["data"]>, home: string): Promise<void> {
+  const loss = `${shortPath(folder, home)} (${megabytes(bytes)}) contains the whole history, your notes and settings. Conversations that their agents have deleted exist only there. \`dex backup\` keeps a copy.`
+  if (!isTerminal())
+    throw new DexError("needs_yes", `Nothing was changed. ${loss} Add --yes to delete it. This cannot be undone.`)
+  process.stdout.write(`${wrap(loss, terminalOf(process.stdout, process.env).columns).join("\n")}\n`)
+  const { confirm } = await import("@clack/prompts")
+  const message = "Delete all of it? This cannot be undone."
+  if ((await confirm({ message, initialValue: false, output: process.stderr })) === true) return
+  throw new DexError("cancelled", "Nothing was changed.")
 }
 
 /** Summarises the changes and asks for confirmation. The person can also see the exact change to every file. */
@@ -68,10 +85,10 @@ async function confirmChanges(output: WiringOutput, home: string): Promise<void>
 const MAX_PROJECTS = 20
 
 /**
- * Asks once, on a terminal, which projects are private, before agents can read them. If no conversations are stored yet, it does
- * not ask now, but the next time that dex is installed. Returns true if it asked.
+ * Asks once, on a terminal, which projects are private, before agents can read them. Does not ask if no conversations are stored
+ * yet; then the next `dex install` asks. Returns true if the person was asked.
  */
-async function askForPrivate(dex: Dex): Promise<boolean> {
+async function askForPrivateProjects(dex: Dex): Promise<boolean> {
   const record = recordFile(dex.home.dir)
   if (!isTerminal() || !dex.hasHistory() || hasPrivateAnswer(record)) return false
   const store = await dex.storeToWrite()
@@ -88,7 +105,7 @@ async function askForPrivate(dex: Dex): Promise<boolean> {
   })
   if (isCancel(chosen)) throw new DexError("cancelled", "Nothing was changed.")
   for (const path of chosen) await store.setPrivate(path, true)
-  notePrivateAnswer(record)
+  recordPrivateAnswer(record)
   return true
 }
 
@@ -98,7 +115,10 @@ export function isTerminal(): boolean {
 
 type Output = OutputOf<typeof forget>
 
-/** Asks on a terminal, because deleting cannot be undone. Without a terminal nothing is deleted unless --yes is given. */
+/**
+ * Asks on a terminal which conversations to delete, because deleting cannot be undone. Throws a DexError if the answer is no.
+ * Returns false without a terminal; then nothing is deleted unless --yes is given.
+ */
 export async function confirmForgetting(output: Output): Promise<boolean | { copies: true }> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) return false
   const { columns } = terminalOf(process.stderr, process.env)
@@ -108,16 +128,27 @@ export async function confirmForgetting(output: Output): Promise<boolean | { cop
   return answer === "copies" ? { copies: true } : true
 }
 
+/** Asks on a terminal whether to add the documents that the repository names. Without a terminal nothing is added. */
+export async function confirmDocuments(output: OutputOf<typeof docs>): Promise<boolean> {
+  if (!isTerminal()) return false
+  const { listedNotes } = await import("../print/docs.ts")
+  process.stderr.write(`${listedNotes({ ...output, asked: undefined }).join("\n")}\n`)
+  const { confirm } = await import("@clack/prompts")
+  const message = `Add ${many(output.listed!.paths.length, "collection")} from this repository to what dex searches here?`
+  if ((await confirm({ message, initialValue: false, output: process.stderr })) === true) return true
+  throw new DexError("cancelled", "Nothing was added.")
+}
+
 async function askYesOrNo(output: Output): Promise<"yes" | "no"> {
   const { confirm } = await import("@clack/prompts")
-  const message = `Permanently delete ${theseConversations(output.count)}?`
+  const message = `Permanently delete ${conversationsPhrase(output.count)}?`
   return (await confirm({ message, initialValue: false, output: process.stderr })) === true ? "yes" : "no"
 }
 
 async function askWithCopies(output: Output, copies: number): Promise<"yes" | "no" | "copies"> {
   const { isCancel, select } = await import("@clack/prompts")
   const answer = await select<"yes" | "no" | "copies">({
-    message: `Permanently delete ${theseConversations(output.count)}?`,
+    message: `Permanently delete ${conversationsPhrase(output.count)}?`,
     options: [
       { value: "no", label: "No" },
       { value: "yes", label: "Yes; copies of the same messages stay readable" },
@@ -129,7 +160,7 @@ async function askWithCopies(output: Output, copies: number): Promise<"yes" | "n
   return isCancel(answer) ? "no" : answer
 }
 
-function theseConversations(count: number): string {
+function conversationsPhrase(count: number): string {
   return count === 1 ? "this conversation" : `these ${many(count, "conversation")}`
 }
 
@@ -187,5 +218,19 @@ export async function confirmLocalModel(output: OutputOf<typeof config>): Promis
   const isConfirmed = await confirm({ message: "Install the local model?", output: process.stderr })
   if (isCancel(isConfirmed) || !isConfirmed) throw new DexError("cancelled", "Nothing was changed.")
   process.stderr.write("Installing it with npm…\n")
+  return true
+}
+
+/**
+ * Names the copy that would be made, and asks for confirmation. Throws a DexError if the answer is no. Returns false
+ * without a terminal, or if the agent could not be opened afterwards; then nothing is copied.
+ */
+export async function confirmCopy(output: OutputOf<typeof resume>): Promise<boolean> {
+  if (!isTerminal() || notInstalledMessage(output.command[0] ?? "") !== undefined) return false
+  const { columns } = terminalOf(process.stderr, process.env)
+  process.stderr.write(`${wrap(copyQuestion(output, process.env.HOME ?? homedir()), columns).join("\n")}\n`)
+  const { confirm, isCancel } = await import("@clack/prompts")
+  const isConfirmed = await confirm({ message: "Copy it?", initialValue: false, output: process.stderr })
+  if (isCancel(isConfirmed) || !isConfirmed) throw new DexError("cancelled", "Nothing was copied.")
   return true
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { terminalOf } from "../../render/terminal.ts"
+import { safeLine, terminalOf } from "../../render/terminal.ts"
 
 type Env = Record<string, string | undefined>
 
@@ -8,25 +8,40 @@ type Env = Record<string, string | undefined>
  * Shows long output in the user's pager, or prints it if there is none. Lines are generated as the pager reads them. Leaving the
  * pager early is not an error.
  */
-export async function showInPager(lines: () => Iterable<string>, pager: boolean): Promise<void> {
+export async function showInPager(lines: () => Iterable<string>, pager: boolean, title?: string): Promise<void> {
   const { color } = terminalOf(process.stdout, process.env)
-  const command = pager ? pagerCommand(process.env, color) : undefined
+  const command = pager ? pagerCommand(process.env, color, title) : undefined
   if (command === undefined || !(await runPager(command, lines()))) printAll(lines())
 }
 
 /**
  * The pager and its arguments. `DEX_PAGER` overrides `PAGER`; empty or `cat` means none. A command that consists of plain words
  * is started without a shell. less gets the option that colours need and, if the user has chosen no options, those that git
- * passes to it.
+ * passes to it, and a prompt with the title.
  */
-export function pagerCommand(env: Env, color: boolean): string[] | undefined {
+export function pagerCommand(env: Env, color: boolean, title?: string): string[] | undefined {
   const commandLine = (env.DEX_PAGER ?? env.PAGER ?? "less").trim()
   if (commandLine === "" || commandLine === "cat" || env.TERM === "dumb") return undefined
   if (!/^[\w@%+=:,./ -]+$/.test(commandLine) && process.platform !== "win32") return ["/bin/sh", "-c", commandLine]
   const [program = "", ...options] = commandLine.split(/ +/)
   if (!/(^|\/)less$/.test(program)) return [program, ...options]
   const isPlain = options.length === 0 && env.LESS === undefined
-  return [program, ...(isPlain ? ["-RFX"] : color ? ["-R"] : []), ...options]
+  return [program, ...(isPlain ? ["-RFX", promptOf(title)] : color ? ["-R"] : []), ...options]
+}
+
+const MAX_PROMPT_TITLE = 40
+
+/**
+ * less's prompt: the title, the position and the keys. less prints only ASCII there; some characters have a meaning in it, and a
+ * dollar sign ends it.
+ */
+function promptOf(title: string | undefined): string {
+  const ascii = safeLine(title ?? "").replace(/[^\x20-\x7e]|\$/g, "")
+  const text = ascii
+    .slice(0, MAX_PROMPT_TITLE)
+    .trim()
+    .replace(/[\\?:.%]/g, "\\$&")
+  return `-Ps${text === "" ? "" : `${text}  `}line %lb?L of %L.  /\\: search  q\\: leave`
 }
 
 /** Adds the UTF-8 charset for less: if no locale is set, less shows every character beyond ASCII as bytes (`<E2><94><82>`). */

@@ -3,7 +3,7 @@ import { createDex } from "../../app/dex.ts"
 import { VERSION } from "../../app/version.ts"
 import { dexHome } from "../../config/home.ts"
 import { loadSettings } from "../../config/load.ts"
-import { KEYS_FOR, keyPlace } from "../../config/secret.ts"
+import { keyPlace, SERVER_KINDS } from "../../config/secret.ts"
 import { splitNames } from "../../config/settings.ts"
 import { writeKey, writeSetting } from "../../config/write.ts"
 import { DexError } from "../../core/error.ts"
@@ -16,8 +16,8 @@ import { shortPath } from "../../render/words.ts"
 import { isTerminal } from "./confirm.ts"
 
 /**
- * If an agent is to write the answers, says on a terminal what would be sent to whom, and asks once. The answer is stored in the
- * user's settings. Without a terminal it does not ask, and opening the model then fails.
+ * If an agent is to write the answers, says on a terminal what would be sent to whom, and asks for permission once. Stores a yes
+ * in the user's settings; throws a DexError if the answer is no. Does not ask without a terminal; opening the model then fails.
  */
 export async function askForAgentConsent(env: Record<string, string | undefined>): Promise<void> {
   const home = dexHome(env)
@@ -42,9 +42,9 @@ const MAX_BYTES = 64 << 10
 
 /** Asks for a server's key without showing it, or reads it from a pipe, and stores it so that only its owner can read it. */
 export async function askKey(name: string): Promise<number> {
-  const server = KEYS_FOR.find((server) => server === name)
+  const server = SERVER_KINDS.find((server) => server === name)
   if (server === undefined)
-    throw new DexError("usage", `Which key? One of: ${KEYS_FOR.map((server) => `${server}.api_key`).join(", ")}.`)
+    throw new DexError("usage", `Which key? One of: ${SERVER_KINDS.map((server) => `${server}.api_key`).join(", ")}.`)
   const home = dexHome(process.env)
   const key = process.stdin.isTTY ? await keyFromTerminal(server) : await keyFromPipe()
   if (key === "")
@@ -105,7 +105,7 @@ export async function chooseWiring<I extends WiringInput>(input: I): Promise<I> 
   }
 }
 
-/** Asks which agents to connect. An empty list means all of them. If all are connected, it does not ask. */
+/** Asks which agents to connect. An empty list means all. Does not ask if only one is installed, or if all are connected. */
 async function askForAgents(
   installed: readonly WirableAgent[],
   connectedAgents: ReadonlySet<string>,

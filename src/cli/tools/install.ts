@@ -1,7 +1,11 @@
-import { realpathSync } from "node:fs"
+import { lstatSync, readdirSync, realpathSync, rmdirSync, rmSync } from "node:fs"
+import { join } from "node:path"
 import { agents, isDexSource } from "../../agents/registry.ts"
+import { DexError } from "../../core/error.ts"
+import { isSamePath } from "../../core/path-key.ts"
 import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
+import { pathBelow } from "../../learn/paths.ts"
 import type { Dex } from "../../tools/context.ts"
 
 // These tools are not in src/tools, because only a person may let an agent start a program.
@@ -42,6 +46,12 @@ const wiring = object({
   launcher_kept: optional(
     flag("With uninstall: the launcher stays, because an entry that was changed still starts it."),
   ),
+  data: optional(
+    object(
+      { folder: text(), bytes: integer(), deleted: flag(), stays: listOf(text(), "What dex did not write there.") },
+      "With data: dex's own folder.",
+    ),
+  ),
   servers: optional(
     listOf(
       object({
@@ -63,7 +73,9 @@ export const install = defineTool({
     agents: withDefault(listOf(text(), `${WIRABLE_AGENTS.join(", ")}; all that are found if omitted.`), []),
     check: optional(flag("Only show what is connected, and start the server to check that it answers.")),
     hooks: optional(
-      flag("Let dex make suggestions through the agents' hooks. For the first week, suggestions are only recorded."),
+      flag(
+        "Let dex make suggestions through the agents' hooks. For the first week, those that are not certain are only recorded.",
+      ),
     ),
     speak: optional(flag("Let the hooks make suggestions at once, without the silent week.")),
     no_hooks: optional(flag("Install no hooks, and remove those that are there.")),
@@ -83,7 +95,7 @@ export const install = defineTool({
       const { writeSetting } = await import("../../config/write.ts")
       writeSetting(dex.home.config, "proactive.mode", "speak")
     }
-    const only_read = input.agents.length > 0 ? [] : await onlyRead(dex, report.agents)
+    const only_read = input.agents.length > 0 ? [] : await unconnectedAgents(dex, report.agents)
     return { ...report, only_read: only_read.length > 0 ? only_read : undefined }
   },
   found: (output) =>
@@ -99,19 +111,69 @@ export const uninstall = defineTool({
   summary: "Remove dex from your coding agents' settings",
   input: object({
     agents: withDefault(listOf(text(), "As for install; all that are connected if omitted."), []),
+    data: optional(flag("Also delete dex's own folder with the history, notes and settings. This cannot be undone.")),
     yes: optional(flag("Do not ask.")),
   }),
   output: wiring,
   cli: { group: "Agents", positional: "agents", short: { y: "yes" }, example: "dex uninstall" },
   run: async (dex: Dex, input) => {
+    if (input.data && input.agents.length > 0)
+      throw new DexError("usage", "--data deletes everything, so it takes no agents: dex uninstall --data")
     const { unwireAgents } = await import("../../integrations/wiring.ts")
-    return unwireAgents(contextOf(dex), input.agents, input.yes === true)
+    const entries = input.data ? await ownEntries(dex) : undefined
+    const report = unwireAgents(contextOf(dex), input.agents, input.yes === true)
+    if (!entries) return report
+    // An agent that still starts dex would begin a new history.
+    const mayDelete = input.yes === true && !report.launcher_kept && !report.files.some(({ problem }) => problem)
+    return { ...report, asked: input.yes !== true, data: deleteEntries(dex.home.dir, entries, mayDelete) }
   },
-  found: (output) => !output.asked && output.files.length > 0 && !output.files.some(({ problem }) => problem),
+  found: (output) =>
+    !output.asked &&
+    (output.files.length > 0 || output.data?.deleted === true) &&
+    output.data?.deleted !== false &&
+    !output.files.some(({ problem }) => problem),
 })
 
-/** Agents whose conversations dex has, but to which it cannot be connected, or whose settings are not on this machine. */
-async function onlyRead(dex: Dex, listed: { agent: string; found: boolean }[]): Promise<string[]> {
+/** The files and folders that dex writes into its own folder. What a person put there, such as recipes and agents of their own, does not match. */
+const OWN_ENTRY =
+  /^(?:(?:history|suggest|hub|pushed|index|knowledge|spending)(?:-\d+)?\.db[\w.-]*|(?:sync|embed|hub|knowledge|watch)\.lock|(?:config|places|picker|projects|usage-line|view|watch|watch-service|integrations|hub)\.json|http-token|(?:hook|watch|sync|background)\.log|traces|late|listings|notes|chat-sessions|collections|damaged|embed-local|map|tmp|bin|view|backups|forgetting)$/
+
+/** The entries of dex's folder that may be deleted. Throws if a process of dex uses it. */
+async function ownEntries({ home, machine }: Dex): Promise<string[]> {
+  if (isSamePath(home.dir, machine.home) || pathBelow(home.dir, machine.home) !== undefined)
+    throw new DexError("unsafe", `${home.dir} contains your home folder, so dex deletes nothing there.`)
+  let entries: string[]
+  try {
+    entries = readdirSync(home.dir)
+  } catch {
+    throw new DexError("no_data", `There is nothing to delete: ${home.dir} cannot be read.`)
+  }
+  if (entries.includes("watch-service.json"))
+    throw new DexError("in_use", "`dex watch` still runs as a service. First: dex watch --uninstall")
+  const { tryLock } = await import("../../store/sqlite/lock.ts")
+  const lock = tryLock(home.lock)
+  if (!lock) throw new DexError("in_use", "Another dex process is reading. Try again when it is done.")
+  lock.release()
+  return entries.filter((name) => OWN_ENTRY.test(name))
+}
+
+function deleteEntries(folder: string, entries: readonly string[], mayDelete: boolean) {
+  const bytes = entries.reduce((sum, name) => sum + bytesOf(join(folder, name)), 0)
+  if (mayDelete) for (const name of entries) rmSync(join(folder, name), { recursive: true, force: true })
+  const stays = readdirSync(folder).filter((name) => !entries.includes(name))
+  if (mayDelete && stays.length === 0) rmdirSync(folder)
+  return { folder, bytes, deleted: mayDelete, stays }
+}
+
+/** The size of a file, or of all files in a folder. Links are not followed. `bin` is gone once the agents are not connected. */
+function bytesOf(path: string): number {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  if (!stat?.isDirectory()) return stat?.size ?? 0
+  return readdirSync(path).reduce((sum, name) => sum + bytesOf(join(path, name)), 0)
+}
+
+/** The names of agents whose conversations dex has, but which it cannot connect to, or whose settings are not on this machine. */
+async function unconnectedAgents(dex: Dex, listed: { agent: string; found: boolean }[]): Promise<string[]> {
   if (!dex.hasHistory()) return []
   const storedSources = (await (await dex.store()).sourceReport()).filter(({ conversations }) => conversations > 0)
   const isConnected = (source: string) => listed.some(({ agent, found }) => agent === source && found)

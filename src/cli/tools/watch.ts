@@ -47,7 +47,7 @@ export const watch = defineTool({
     }
     if (input.off) {
       const { optOut } = await import("../../config/projects.ts")
-      return { ...(await stateOf(dex)), removed: optOut(dex.home, dex.project) ? dex.project : undefined }
+      return { ...(await stateOf(dex)), removed: optOut(dex.home, dex.place) ? dex.place : undefined }
     }
     return stateOf(dex)
   },
@@ -62,7 +62,7 @@ async function stateOf(dex: Dex) {
   return { running: true, state }
 }
 
-/** True if the command keeps running. */
+/** True if `dex watch` itself keeps running. With one of these options it only shows or changes something. */
 export function keepsRunning(input: {
   status?: boolean
   off?: boolean

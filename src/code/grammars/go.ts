@@ -2,7 +2,7 @@ import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
 import { type Grammar, startLineOf, unquote } from "./grammar.ts"
 
-// In Go's query, the names in a constant or variable specification are matched as identifiers, because its field `name` matches
+// The query matches all identifiers in a constant or variable specification, because the field `name` of such a node contains
 // only the first one.
 export const go: Grammar = {
   query: `
@@ -33,11 +33,14 @@ export const go: Grammar = {
   },
 }
 
-/** Returns the import. Without an alias, a package is named after the last part of its path that is not a version. */
+/**
+ * Returns the import of one import specification. Without an alias, a package is named after the last part of its path that is
+ * not a version.
+ */
 function importsOf(node: Node): Import[] {
   const module = unquote(node.childForFieldName("path")?.text ?? "")
   const parts = module.split("/")
-  const last = parts.findLast((part, i) => i === 0 || !/^v\d+$/.test(part)) ?? module
-  const localName = node.childForFieldName("name")?.text ?? last.replace(/^go-|\.v\d+$/g, "")
+  const packageName = parts.findLast((part, i) => i === 0 || !/^v\d+$/.test(part)) ?? module
+  const localName = node.childForFieldName("name")?.text ?? packageName.replace(/^go-|\.v\d+$/g, "")
   return [{ module, name: "*", as: localName === "." ? "*" : localName, line: startLineOf(node) }]
 }

@@ -10,9 +10,9 @@ import type { DefinitionKind, Import } from "../../core/code.ts"
  */
 export type Grammar = {
   query: string
-  /** Returns an empty list if the node only looked like an import. */
+  /** Returns an empty list if the node turns out not to be an import. */
   imports(node: Node): Import[]
-  /** `head` is the text before the name. */
+  /** `head` is the text of the definition before its name. */
   isExported(head: string, name: string): boolean
   /** Corrects a kind that the query alone cannot determine. Returns undefined if the node is not a definition. */
   kindOf?(kind: DefinitionKind, context: KindContext): DefinitionKind | undefined

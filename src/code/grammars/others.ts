@@ -2,10 +2,10 @@ import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
 import { canContainMethods, type Grammar, startLineOf, unquote } from "./grammar.ts"
 
-// For these languages, dex finds definitions, imports, comments and marks, but no uses.
+// The languages in which dex finds definitions, imports, comments and marks, but no uses of names.
 
 const alwaysExported = () => true
-const isPublic = (head: string) => /\bpublic\b/.test(head)
+const hasPublicKeyword = (head: string) => /\bpublic\b/.test(head)
 
 export const rust: Grammar = {
   query: `
@@ -43,7 +43,7 @@ export const java: Grammar = {
     (import_declaration) @import
   `,
   imports: (node) => importOfName(node, /^import\s+(?:static\s+)?([\w.*]+)/, "."),
-  isExported: isPublic,
+  isExported: hasPublicKeyword,
 }
 
 export const csharp: Grammar = {
@@ -62,7 +62,7 @@ export const csharp: Grammar = {
     (using_directive) @import
   `,
   imports: (node) => importOfModule(node, /^(?:global\s+)?using\s+(?:static\s+)?(?:\w+\s*=\s*)?([\w.]+)/),
-  isExported: isPublic,
+  isExported: hasPublicKeyword,
 }
 
 const cppFunction = (declarator: string, kind: string) =>

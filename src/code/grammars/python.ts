@@ -28,7 +28,7 @@ export const python: Grammar = {
   isExported: (_head, name) => !name.startsWith("_"),
   kindOf: (kind, { name, container }) => {
     if (kind === "function") return canContainMethods(container) ? "method" : "function"
-    // Variables of functions and classes are not definitions of the file.
+    // Variables inside functions and classes do not count as definitions.
     if (kind === "variable" && container) return undefined
     return kind === "variable" && /^[A-Z][A-Z0-9_]*$/.test(name) ? "constant" : kind
   },

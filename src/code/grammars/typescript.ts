@@ -3,7 +3,7 @@ import type { DefinitionKind, Import } from "../../core/code.ts"
 import { type Container, type Grammar, startLineOf, unquote } from "./grammar.ts"
 
 const DECLARATOR = `(variable_declarator name: (identifier) @name) @def.variable`
-/** Matches variables only if the file, or a namespace in it, declares them. */
+/** Matches only variables that are declared at the top level of the file or of a namespace in it. */
 const topLevelVariables = (parent: string) => `
   (${parent} [(lexical_declaration ${DECLARATOR}) (variable_declaration ${DECLARATOR})
     (export_statement [(lexical_declaration ${DECLARATOR}) (variable_declaration ${DECLARATOR})])])`
@@ -81,8 +81,8 @@ export const typescript: Grammar = { ...commonGrammar, query: TYPESCRIPT_QUERY }
 export const tsx: Grammar = { ...commonGrammar, query: TYPESCRIPT_QUERY + JSX_QUERY }
 
 /**
- * Returns the kind of `exports.f = function`, `A.prototype.m = function`, and `this.m = () =>` in a class. Assigning `this.m`
- * in other functions defines nothing.
+ * Returns the kind of `exports.f = function`, `A.prototype.m = function` or `this.m = () =>`. Inside another definition, only
+ * assignments to `this` define something.
  */
 function kindOfAssignment(node: Node, container: Container | undefined): DefinitionKind | undefined {
   const object = node.childForFieldName("left")?.childForFieldName("object")?.text ?? ""
@@ -100,12 +100,12 @@ function importsOf(node: Node): Import[] {
   const module = unquote(source.text)
   if (node.type === "export_statement") return reexports(node, module, line)
   const clause = node.namedChildren.find((child) => child.type === "import_clause")
-  // An import without a clause is only for its side effects.
+  // A module without an import clause is imported only for its side effects.
   if (!clause) return [{ module, name: "", as: "", line }]
   return clause.namedChildren.flatMap((child): Import[] => {
     if (child.type === "identifier") return [{ module, name: "default", as: child.text, line }]
     if (child.type === "namespace_import") return [{ module, name: "*", as: child.namedChild(0)?.text ?? "", line }]
-    return child.namedChildren.filter(isSpecifier).map((one) => ({ module, ...namesOf(one), line }))
+    return child.namedChildren.filter(isSpecifier).map((specifier) => ({ module, ...namesOf(specifier), line }))
   })
 }
 
@@ -113,7 +113,7 @@ function reexports(node: Node, module: string, line: number): Import[] {
   const clause = node.namedChildren.find((child) => child.type === "export_clause")
   if (clause) {
     const names = clause.namedChildren.filter(isSpecifier)
-    return names.map((one) => ({ module, ...namesOf(one), line, reexport: true }))
+    return names.map((specifier) => ({ module, ...namesOf(specifier), line, reexport: true }))
   }
   const namespaceExport = node.namedChildren.find((child) => child.type === "namespace_export")
   return [{ module, name: "*", as: namespaceExport?.namedChild(0)?.text ?? "*", line, reexport: true }]

@@ -9,7 +9,7 @@ export type AttributionReason = "ran_commit" | "wrote_line" | "wrote_near" | "fi
 
 type RankedWorker = CommitCandidate & { order: number; trust: number }
 
-/** `key` is the key of the line's text. */
+/** `key` is the `lineKey` of the line's text. */
 export type AttributedLine = { line: number; key: number } & (
   | { level: "unknown" }
   | {
@@ -103,7 +103,10 @@ function linesOf(
   })
 }
 
-/** False if the conversation wrote only a part of the lines with a known author: others may have written the rest too. */
+/**
+ * False if the conversation wrote only some of the lines with a known author, because others may then have written the remaining
+ * lines too.
+ */
 function isSoleAuthor({ features: { wrote } }: RankedWorker): boolean {
   return wrote === 0 || wrote >= MIN_SOLE_AUTHOR_SHARE
 }
@@ -137,7 +140,7 @@ function authorOfNeighbours(
   return above && below && above.worker === below.worker ? above : undefined
 }
 
-/** The greatest distance, in lines, to a line with a known author. */
+/** The maximum distance, in lines, to a line with a known author. */
 const MAX_DISTANCE = 3
 
 // The weights of the evidence. `npm run eval:blame -- --fit` fits the weights on the earlier half of 428 commits that a
@@ -158,7 +161,7 @@ export const ORDER_WEIGHTS: Weights<CommitFeatures> = {
   since_edit: -1.152,
   since_message: -3.642,
   newest_message: 1.734,
-  went_on: -1.22,
+  was_running: -1.22,
 }
 
 /**
@@ -176,7 +179,7 @@ export const TRUST_WEIGHTS: Weights<CommitFeatures> = {
   since_edit: -1.598,
   since_message: -3.972,
   newest_message: 1.093,
-  went_on: -1.1,
+  was_running: -1.1,
 }
 
 /** Weights for the probability that a conversation wrote a line. Fitted in the same way. */
@@ -198,9 +201,12 @@ export const MIN_COMMIT_TRUST = 0.65
 export const MIN_PROVED_LINE_TRUST = 0.95
 /** The minimum probability for calling the author of a line likely. */
 export const MIN_LIKELY_LINE_TRUST = 0.6
-/** A commit's lines without a known author are attributed to its maker if the maker has at least this probability … */
+/** Lines without a known author are attributed to the commit's maker only if the maker has at least this probability. */
 const MIN_LIKELY_COMMIT_TRUST = 0.7
-/** … and wrote at least this share of the lines with a known author, or none of them. */
+/**
+ * Lines without a known author are attributed only if the maker wrote at least this share of the commit's other lines, or none of
+ * them.
+ */
 export const MIN_SOLE_AUTHOR_SHARE = 0.9
 /** The probability that a conversation made a commit if git printed it there and the conversation had edited its files. */
 const RAN_COMMIT_TRUST = 0.97

@@ -10,13 +10,13 @@ import {
 } from "./facts.ts"
 import { lineKey } from "./line-key.ts"
 
-/** Evidence that a conversation made a commit, each between 0 and about 1. The weights are in attribute-commit.ts. */
+/** Evidence that a conversation made a commit. Each value is between 0 and about 1. The weights are in attribute-commit.ts. */
 export type CommitFeatures = {
   /** Of the lines with a known author, the share that the conversation wrote last. A line with many authors counts less. */
   wrote: number
   /** The share of all added lines that the conversation wrote last. */
   wrote_of_commit: number
-  /** The share of everything that the conversation ever wrote into the commit's files that arrives with this commit. */
+  /** Of everything that the conversation ever wrote into the commit's files, the share that this commit contains. */
   arrives: number
   /** The share of the removed lines that the conversation removed. */
   removed: number
@@ -28,10 +28,10 @@ export type CommitFeatures = {
   since_edit: number
   /** The time since the conversation's last message, as a logarithm. */
   since_message: number
-  /** 1 if the conversation has the newest message of all. */
+  /** 1 if the conversation has the newest message of all conversations. */
   newest_message: number
   /** 1 if the conversation was still running at the time of the commit. */
-  went_on: number
+  was_running: number
 }
 
 /** Evidence that a conversation wrote a line, if it once wrote the same text into this file. */
@@ -42,7 +42,7 @@ export type LineFeatures = {
   alone: number
   /** The share of all added lines that the conversation wrote last. */
   wrote_of_commit: number
-  /** The share of everything that the conversation ever wrote into the commit's files that arrives with this commit. */
+  /** Of everything that the conversation ever wrote into the commit's files, the share that this commit contains. */
   arrives: number
   /** The time since the conversation edited this file, as a logarithm. */
   since_edit: number
@@ -67,17 +67,17 @@ type CommitEvidence = {
 
 type BlamedCommit = Pick<CommitDiff, "hash" | "at" | "subject" | "files">
 
-const MINUTE = 60_000
-/** The tolerance for times, because clocks differ and git rounds times. */
-const TIME_TOLERANCE = 2 * MINUTE
+const MINUTE_MS = 60_000
+/** How much later than the commit something may have happened, because clocks differ and git rounds times. */
+const TIME_TOLERANCE_MS = 2 * MINUTE_MS
 /** How long a conversation may be silent, in seconds, and still be a candidate for a commit whose files it did not edit. */
 export const MAX_SILENCE_SECONDS = 24 * 60 * 60
-/** The number of minutes that stands for "never". */
+/** The age, in minutes, that is assumed if there is no edit or message. */
 const NEVER_MINUTES = 60 * 24 * 60
 
 /** The latest time at which something counts as evidence about a commit. */
 export function evidenceDeadline({ at }: Pick<BlamedCommit, "at">): number {
-  return at + TIME_TOLERANCE
+  return at + TIME_TOLERANCE_MS
 }
 
 /** Collects the evidence about the authors of a commit. Pure, except that it reads facts. */
@@ -97,8 +97,11 @@ type CommitFile = {
   lineEdits: (KnownEdit[] | undefined)[]
   /** For each removed line, the conversations that had removed it. */
   removers: Worker[][]
-  editors: Map<Worker, { at: number; lines: number }>
-  /** For each conversation, the number of added lines that it wrote, and of those that nobody else wrote. */
+  editors: Map<Worker, { at: number; lineCount: number }>
+  /**
+   * For each conversation, how many of the added lines it wrote, how many of those nobody else wrote, and the keys of the
+   * different lines.
+   */
   lines: Map<Worker, { all: number; alone: number; different: Set<number> }>
 }
 
@@ -133,7 +136,7 @@ function workersOf(edits: readonly KnownEdit[]): Worker[] {
   return [...new Set(edits.map(({ worker }) => worker))]
 }
 
-type Sums = {
+type CommitSums = {
   byWorker: Map<Worker, WorkerSums>
   /** The sum of the weights of the added lines with a known author. A line with many authors has a smaller weight. */
   written: number
@@ -142,20 +145,20 @@ type Sums = {
   /** The time of the newest edit of any of the files. */
   newestEdit: number
   /** The number of added lines that are long enough to attribute. */
-  lines: number
+  lineCount: number
 }
 type WorkerSums = {
   wrote: number
   removed: number
   editedLast: number
   lastEdit: number
-  newestOf: number
-  arrived: number
-  everWrote: number
+  newestLines: number
+  linesArrived: number
+  linesEverWritten: number
 }
 
-function sumsOver(files: CommitFile[]): Sums {
-  const sums: Sums = { byWorker: new Map(), written: 0, removed: 0, newestEdit: 0, lines: 0 }
+function sumsOver(files: CommitFile[]): CommitSums {
+  const sums: CommitSums = { byWorker: new Map(), written: 0, removed: 0, newestEdit: 0, lineCount: 0 }
   const sumsOf = (worker: Worker) => {
     const workerSums = sums.byWorker.get(worker) ?? { ...EMPTY_SUMS }
     sums.byWorker.set(worker, workerSums)
@@ -164,13 +167,13 @@ function sumsOver(files: CommitFile[]): Sums {
   for (const { lineEdits, removers, editors, lines } of files) {
     for (const editsOfLine of lineEdits) {
       if (editsOfLine === undefined) continue
-      sums.lines++
+      sums.lineCount++
       const newest = editsOfLine.at(-1)
       if (!newest) continue
       const weight = 1 / workersOf(editsOfLine).length
       sums.written += weight
       sumsOf(newest.worker).wrote += weight
-      sumsOf(newest.worker).newestOf++
+      sumsOf(newest.worker).newestLines++
     }
     for (const workers of removers) {
       const weight = 1 / Math.max(1, workers.length)
@@ -178,11 +181,11 @@ function sumsOver(files: CommitFile[]): Sums {
       for (const worker of workers) sumsOf(worker).removed += weight
     }
     let last: { worker: Worker; at: number } | undefined
-    for (const [worker, { at, lines: count }] of editors) {
+    for (const [worker, { at, lineCount }] of editors) {
       const workerSums = sumsOf(worker)
       workerSums.lastEdit = Math.max(workerSums.lastEdit, at)
-      workerSums.everWrote += count
-      workerSums.arrived += lines.get(worker)?.different.size ?? 0
+      workerSums.linesEverWritten += lineCount
+      workerSums.linesArrived += lines.get(worker)?.different.size ?? 0
       if (!last || at >= last.at) last = { worker, at }
     }
     if (last) sumsOf(last.worker).editedLast++
@@ -191,33 +194,41 @@ function sumsOver(files: CommitFile[]): Sums {
   return sums
 }
 
-const EMPTY_SUMS = { wrote: 0, removed: 0, editedLast: 0, lastEdit: 0, newestOf: 0, arrived: 0, everWrote: 0 }
+const EMPTY_SUMS = {
+  wrote: 0,
+  removed: 0,
+  editedLast: 0,
+  lastEdit: 0,
+  newestLines: 0,
+  linesArrived: 0,
+  linesEverWritten: 0,
+}
 
-function candidatesOf(commit: BlamedCommit, facts: BlameFacts, sums: Sums, until: number): CommitCandidate[] {
-  const second = Math.floor(until / 1000)
-  const recent = activeWithin(facts.workers, second, MAX_SILENCE_SECONDS)
+function candidatesOf(commit: BlamedCommit, facts: BlameFacts, sums: CommitSums, until: number): CommitCandidate[] {
+  const atSeconds = Math.floor(until / 1000)
+  const recent = activeWithin(facts.workers, atSeconds, MAX_SILENCE_SECONDS)
   const lastMessageAge = Math.min(...recent.values())
-  const commitRuns = commitRunsOf(commit, facts.ran)
+  const commitRuns = commitRunsOf(commit, facts.commitRuns)
   const fileCount = Math.max(1, commit.files.length)
   return [...new Set([...sums.byWorker.keys(), ...recent.keys(), ...commitRuns.keys()])].map(
     (worker): CommitCandidate => {
-      const { wrote, newestOf, arrived, everWrote, removed, editedLast, lastEdit } =
+      const { wrote, newestLines, linesArrived, linesEverWritten, removed, editedLast, lastEdit } =
         sums.byWorker.get(worker) ?? EMPTY_SUMS
-      const sinceMessage = recent.get(worker) ?? secondsSince(worker, second)
+      const sinceMessage = recent.get(worker) ?? secondsSince(worker, atSeconds)
       const run = commitRuns.get(worker)
       return {
         worker,
         features: {
           wrote: share(wrote, sums.written),
-          wrote_of_commit: share(newestOf, sums.lines),
-          arrives: share(arrived, everWrote),
+          wrote_of_commit: share(newestLines, sums.lineCount),
+          arrives: share(linesArrived, linesEverWritten),
           removed: share(removed, sums.removed),
           edited_last: editedLast / fileCount,
           newest_edit: lastEdit > 0 && lastEdit === sums.newestEdit ? 1 : 0,
-          since_edit: logMinutes(lastEdit === 0 ? NEVER_MINUTES : (until - lastEdit) / MINUTE),
+          since_edit: logMinutes(lastEdit === 0 ? NEVER_MINUTES : (until - lastEdit) / MINUTE_MS),
           since_message: logMinutes(sinceMessage === undefined ? NEVER_MINUTES : sinceMessage / 60),
           newest_message: recent.get(worker) === lastMessageAge ? 1 : 0,
-          went_on: wasRunning(worker, Math.floor(commit.at / 1000)) ? 1 : 0,
+          was_running: wasRunning(worker, Math.floor(commit.at / 1000)) ? 1 : 0,
         },
         has_edited: lastEdit > 0,
         ran: run,
@@ -226,22 +237,22 @@ function candidatesOf(commit: BlamedCommit, facts: BlameFacts, sums: Sums, until
   )
 }
 
-function writersOf({ lineEdits, editors, lines }: CommitFile, sums: Sums, until: number): Writer[][] {
+function writersOf({ lineEdits, editors, lines }: CommitFile, sums: CommitSums, until: number): Writer[][] {
   const count = lineEdits.filter((own) => own !== undefined).length
   return lineEdits.map((own = []) => {
     const newest = own.at(-1)?.worker
     const byWorker = new Map(own.map((edit) => [edit.worker, edit]))
     return [...byWorker].map(([worker, edit]) => {
       const { all, alone } = lines.get(worker)!
-      const { newestOf, arrived, everWrote } = sums.byWorker.get(worker)!
+      const { newestLines, linesArrived, linesEverWritten } = sums.byWorker.get(worker)!
       return {
         edit,
         features: {
           wrote: share(all, count),
           alone: share(alone, all),
-          wrote_of_commit: share(newestOf, sums.lines),
-          arrives: share(arrived, everWrote),
-          since_edit: logMinutes((until - (editors.get(worker)?.at ?? 0)) / MINUTE),
+          wrote_of_commit: share(newestLines, sums.lineCount),
+          arrives: share(linesArrived, linesEverWritten),
+          since_edit: logMinutes((until - (editors.get(worker)?.at ?? 0)) / MINUTE_MS),
           last: worker === newest ? 1 : 0,
         },
       }
@@ -253,8 +264,8 @@ const share = (part: number, total: number) => (total === 0 ? 0 : part / total)
 const logMinutes = (minutes: number) => Math.log1p(Math.max(0, minutes)) / 10
 
 /**
- * Finds the conversations in which git printed the commit's hash. A rebase changes the hash, so a commit with the same subject at
- * the same time counts too.
+ * Finds the conversations in which git printed the commit's hash. A rebase changes the hash. If no hash matches, a commit with
+ * the same subject at the same time counts.
  */
 function commitRunsOf(commit: BlamedCommit, ran: CommitRun[]): Map<Worker, CommitRun> {
   const exact = ran.filter((one) => isSameCommit(commit, one))
@@ -269,7 +280,7 @@ function isSameCommit({ hash }: NamedCommit, ran: { hash: string }): boolean {
 }
 
 function isSimilarCommit({ at, subject }: NamedCommit, ran: { subject: string; at: number }): boolean {
-  return ran.subject === subject && Math.abs(ran.at - at) <= TIME_TOLERANCE
+  return ran.subject === subject && Math.abs(ran.at - at) <= TIME_TOLERANCE_MS
 }
 
 /** Whether the commit that git printed can be this one. */
@@ -281,28 +292,30 @@ export function mayBeSameCommit(commit: NamedCommit, ran: { hash: string; subjec
 const MAX_PAUSE_SECONDS = 10 * 60
 
 /** Maps each conversation with a message in the last `maxSeconds` seconds to the age of its last message. */
-function activeWithin(workers: Worker[], second: number, maxSeconds: number): Map<Worker, number> {
+function activeWithin(workers: Worker[], atSeconds: number, maxSeconds: number): Map<Worker, number> {
   const ages = new Map<Worker, number>()
   for (const worker of workers) {
-    if ((worker.activeSeconds.at(-1) ?? 0) < second - maxSeconds) continue
-    const age = secondsSince(worker, second)
+    if ((worker.activeSeconds.at(-1) ?? 0) < atSeconds - maxSeconds) continue
+    const age = secondsSince(worker, atSeconds)
     if (age !== undefined && age <= maxSeconds) ages.set(worker, age)
   }
   return ages
 }
 
 /** The seconds between this time and the last message before it. Undefined if there is none. Times are seconds since 1970. */
-function secondsSince({ activeSeconds }: Worker, second: number): number | undefined {
+function secondsSince({ activeSeconds }: Worker, atSeconds: number): number | undefined {
   let [low, high] = [0, activeSeconds.length]
   while (low < high) {
     const middle = (low + high) >> 1
-    if (activeSeconds[middle]! <= second) low = middle + 1
+    if (activeSeconds[middle]! <= atSeconds) low = middle + 1
     else high = middle
   }
-  return low === 0 ? undefined : second - activeSeconds[low - 1]!
+  return low === 0 ? undefined : atSeconds - activeSeconds[low - 1]!
 }
 
 /** Whether the conversation had begun by this time and had not ended more than a few minutes before. */
-function wasRunning({ activeSeconds }: Worker, second: number): boolean {
-  return activeSeconds.length > 0 && activeSeconds[0]! <= second && second <= activeSeconds.at(-1)! + MAX_PAUSE_SECONDS
+function wasRunning({ activeSeconds }: Worker, atSeconds: number): boolean {
+  return (
+    activeSeconds.length > 0 && activeSeconds[0]! <= atSeconds && atSeconds <= activeSeconds.at(-1)! + MAX_PAUSE_SECONDS
+  )
 }

@@ -27,13 +27,13 @@ export type BlameFacts = {
   workers: Worker[]
   /**
    * Returns the edits of a file, oldest first, including those after `until`. If the path had no edit up to `until`, returns the
-   * edits of every file with the same name, because folders are renamed.
+   * edits of every file with the same name, because the folder may have been renamed.
    */
   editsOf(path: string, until: number): KnownEdit[]
-  ran: CommitRun[]
+  commitRuns: CommitRun[]
 }
 
-/** The queries of the knowledge about lines. */
+/** The queries about lines that the knowledge answers. */
 export type LineQueries = Pick<Knowledge["lines"], "lineWorkers" | "lineFiles" | "editsOfFiles" | "ranCommits">
 
 export function blameFacts({ lines }: { lines: LineQueries }, project: string): BlameFacts {
@@ -63,7 +63,7 @@ export function blameFacts({ lines }: { lines: LineQueries }, project: string): 
   return {
     workers: [...new Set(workers.values())],
     editsOf: editsFinder(lines.lineFiles(project), (files) => lines.editsOfFiles(files).flatMap(toKnownEdits)),
-    ran: lines.ranCommits(project).flatMap(({ conversation, number, hash, subject, at }) => {
+    commitRuns: lines.ranCommits(project).flatMap(({ conversation, number, hash, subject, at }) => {
       const [worker, ref] = [workers.get(conversation), refs.get(conversation)]
       return worker && ref ? [{ worker, ref: { ...ref, number }, hash, subject, at }] : []
     }),
@@ -107,7 +107,7 @@ export type FileIndex = {
   added: Map<number, KnownEdit[]>
   removed: Map<number, KnownEdit[]>
   /** Maps each conversation to the number of different lines that it had written after each of its edits. */
-  written: Map<Worker, { at: number; lines: number }[]>
+  written: Map<Worker, { at: number; lineCount: number }[]>
 }
 
 const indexes = new WeakMap<readonly KnownEdit[], FileIndex>()
@@ -125,7 +125,7 @@ export function fileIndex(edits: readonly KnownEdit[]): FileIndex {
     for (const key of edit.added) lines.add(key)
     const steps = index.written.get(edit.worker) ?? []
     index.written.set(edit.worker, steps)
-    steps.push({ at: edit.at, lines: lines.size })
+    steps.push({ at: edit.at, lineCount: lines.size })
   }
   indexes.set(edits, index)
   return index
@@ -146,8 +146,8 @@ export function editsUntil(edits: KnownEdit[] | undefined, until: number): Known
 }
 
 /** Returns each conversation's last edit up to a time, and the number of different lines that it had written. */
-export function lastEditsUntil(index: FileIndex, until: number): Map<Worker, { at: number; lines: number }> {
-  const lastEdits = new Map<Worker, { at: number; lines: number }>()
+export function lastEditsUntil(index: FileIndex, until: number): Map<Worker, { at: number; lineCount: number }> {
+  const lastEdits = new Map<Worker, { at: number; lineCount: number }>()
   for (const [worker, steps] of index.written) {
     const last = steps.findLast(({ at }) => at <= until)
     if (last) lastEdits.set(worker, last)

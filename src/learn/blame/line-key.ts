@@ -1,6 +1,6 @@
 /**
- * The fewest characters, without white space, of a line that can be attributed. Shorter lines occur in every file: a brace,
- * `end`, `)`.
+ * The minimum number of characters, without white space, of a line that can be attributed. Shorter lines occur in every file: a
+ * brace, `end`, `)`.
  */
 const MIN_CHARACTERS = 4
 

@@ -3,10 +3,10 @@ import type { LineEdit, LineWorker, RanCommit } from "../../store/knowledge/line
 import { evidenceDeadline, MAX_SILENCE_SECONDS, mayBeSameCommit } from "./evidence.ts"
 import { baseNameOf, type LineQueries } from "./facts.ts"
 
-// A laptop's question to a team's hub about lines. The answer contains only the rows that matter for these commits. The code
+// A laptop's request to a team's hub: who wrote these lines? The answer contains only the rows that matter for these commits. The code
 // stays on the laptop; only commits, times and paths are sent.
 
-export type LinesQuestion = {
+export type LinesRequest = {
   /** The project's name on the hub. */
   project: string
   commits: { hash: string; at: number; subject: string }[]
@@ -26,17 +26,13 @@ export type SentLines = {
   is_cut: boolean
 }
 
-/** The most bytes of line keys, before base64. */
+/** The maximum number of bytes of line keys, before base64. */
 const MAX_BYTES = 8 << 20
 
-/** Answers a question about lines. `titlesOf` returns the conversations that may be shown, each with its title if it has one. */
-export async function answerLinesQuestion(
-  lines: LineQueries,
-  question: LinesQuestion,
-  titlesOf: (workers: LineWorker[]) => Promise<Map<number, string | undefined>>,
-): Promise<SentLines> {
-  const { project, commits, sessions } = question
-  const related = editsAbout(lines, question)
+/** Answers a `LinesRequest`. `lines` has only what may be shown. */
+export function answerLinesRequest(lines: LineQueries, request: LinesRequest): SentLines {
+  const { project, commits, sessions } = request
+  const related = editsAbout(lines, request)
   const commitRuns = lines.ranCommits(project).filter((one) => commits.some((commit) => mayBeSameCommit(commit, one)))
   const conversationsWithRows = new Set([...related.edits, ...commitRuns].map(({ conversation }) => conversation))
   const rows = lines.lineWorkers(project)
@@ -48,35 +44,28 @@ export async function answerLinesQuestion(
   // A subagent's work belongs to the conversation that started it, so they are sent together or not at all.
   const withRelatedWorkers = relatedWorkersIn(rows)
   const wantedRows = new Set(rows.filter(isWanted).flatMap(withRelatedWorkers))
-  const titles = await titlesOf([...wantedRows])
-  const visible = [...wantedRows].filter(({ conversation }) => titles.has(conversation))
-  const isVisible = ({ conversation }: { conversation: number }) => titles.has(conversation)
-  const { edits, isCut } = newestWithinLimit(related.edits.filter(isVisible))
+  const { edits, isCut } = newestWithinLimit(related.edits)
   const files = new Set(edits.map(({ file }) => file))
   return {
-    workers: visible.map(({ said, id, name: _, title: __, ...row }) => {
-      const title = titles.get(row.conversation)
-      return {
-        ...row,
-        id: formatRef(refFrom(row.source, id)),
-        native_id: id,
-        said: encodeKeys(said),
-        title,
-      }
-    }),
+    workers: [...wantedRows].map(({ said, id, name: _, ...row }) => ({
+      ...row,
+      id: formatRef(refFrom(row.source, id)),
+      native_id: id,
+      said: encodeKeys(said),
+    })),
     files: related.files.filter(({ file }) => files.has(file)),
     edits: edits.map(({ added, removed, ...one }) => ({
       ...one,
       added: encodeKeys(added),
       removed: encodeKeys(removed),
     })),
-    ran: commitRuns.filter(isVisible),
+    ran: commitRuns,
     is_cut: isCut,
   }
 }
 
 /** Returns the edits of each path. If a path had none up to its time, includes those of files with the same name elsewhere. */
-function editsAbout(lines: LineQueries, { project, paths }: LinesQuestion) {
+function editsAbout(lines: LineQueries, { project, paths }: LinesRequest) {
   const files = lines.lineFiles(project)
   const byPath = Map.groupBy(files, ({ path }) => path)
   const byName = Map.groupBy(files, ({ path }) => baseNameOf(path))
@@ -94,13 +83,13 @@ function editsAbout(lines: LineQueries, { project, paths }: LinesQuestion) {
 }
 
 /** Whether the conversation had a message shortly before one of these times. */
-function wasActiveBefore({ said }: LineWorker, seconds: readonly number[]): boolean {
-  const [first, last] = [said[0], said.at(-1)]
+function wasActiveBefore({ said: active }: LineWorker, seconds: readonly number[]): boolean {
+  const [first, last] = [active[0], active.at(-1)]
   if (first === undefined || last === undefined) return false
   return seconds.some((second) => first <= second && second - MAX_SILENCE_SECONDS <= last)
 }
 
-/** Whether the session is this conversation's. Entire writes a date before the id. */
+/** Whether the session is this conversation's. The tool Entire writes a date before the id. */
 function isSession({ id }: LineWorker, session: string): boolean {
   return session === id || session.endsWith(`-${id}`)
 }
@@ -172,9 +161,9 @@ export function mergeLines(local: LineQueries, project: string, team: SentLines)
     lineWorkers: () => [...local.lineWorkers(project), ...teamWorkers],
     lineFiles: () => [...local.lineFiles(project), ...team.files.map(({ file, path }) => ({ file: -file, path }))],
     editsOfFiles: (files) => {
-      const wanted = new Set(files)
+      const wantedFiles = new Set(files)
       const localEdits = local.editsOfFiles(files.filter((file) => file > 0))
-      return [...localEdits, ...edits.filter(({ file }) => wanted.has(file))].sort((a, b) => a.at - b.at)
+      return [...localEdits, ...edits.filter(({ file }) => wantedFiles.has(file))].sort((a, b) => a.at - b.at)
     },
     ranCommits: () => [
       ...local.ranCommits(project),

@@ -1,20 +1,30 @@
 import { hunksOfDiff, parsePatch, patchIn } from "../../agents/kit/effects.ts"
 import type { Part } from "../../core/conversation.ts"
 import { isRecord, string } from "../../core/record.ts"
-import type { StoredMessage } from "../../store/history/store.ts"
+import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { EditWrite, LinesWrite } from "../../store/knowledge/lines.ts"
+import { pathBelowAny, pathRootsOf } from "../paths.ts"
 import { lineKey } from "./line-key.ts"
 
-const MINUTE = 60_000
-/** The most lines of one edit that are stored. Longer edits are generated code. */
+const MINUTE_MS = 60_000
+/** The maximum number of lines of one edit that are stored. Longer edits are generated code. */
 const MAX_LINES = 20_000
 
 /**
- * Collects the lines that a conversation wrote into its project's files, the commits that it ran, and the times when it was
- * active. `toProjectPath` makes a path relative to the project, or returns undefined if the file is outside. Some agents date only
- * the session; its edits then count as made at `startedAt`. Pure.
+ * Collects the lines that a conversation wrote into its project's files, the commits that it made, and the times when it was
+ * active. `messages` are its own, without superseded ones and copies. Pure.
  */
-export function linesWrittenIn(
+export function linesOfConversation(row: ConversationRow, messages: readonly StoredMessage[]): LinesWrite {
+  const roots = pathRootsOf(row)
+  const toProjectPath = (path: string) => pathBelowAny(roots, path)
+  return linesWrittenIn(messages, row.parent?.id ?? row.ref.id, toProjectPath, row.started_at)
+}
+
+/**
+ * `toProjectPath` makes a path relative to the project, or returns undefined if the file is outside. Some agents date only the
+ * session; its edits then count as made at `startedAt`.
+ */
+function linesWrittenIn(
   messages: readonly StoredMessage[],
   belongsTo: string,
   toProjectPath: (path: string) => string | undefined,
@@ -28,7 +38,7 @@ export function linesWrittenIn(
     const at = writtenAt ?? startedAt
     if (at === undefined) continue
     if (writtenAt !== undefined)
-      activeByMinute.set(Math.floor(at / MINUTE), Math.max(at, activeByMinute.get(Math.floor(at / MINUTE)) ?? 0))
+      activeByMinute.set(Math.floor(at / MINUTE_MS), Math.max(at, activeByMinute.get(Math.floor(at / MINUTE_MS)) ?? 0))
     for (const effect of effects)
       if (effect.type === "commit") commits.push({ number, hash: effect.hash, subject: effect.subject, at })
     for (const part of parts)
@@ -59,7 +69,7 @@ function editsOf(part: Part, settledCallIds: Set<string>): ShellEdit[] {
   return command === undefined ? [] : shellEdits(command)
 }
 
-/** A quick check whether a call may write through a shell. Most do not. */
+/** Checks quickly whether a call may write through a shell, because most calls do not. */
 function mayWrite(call: string): boolean {
   const isShell = call.includes('"command"') || call.includes('"cmd"') || call.includes('"script"')
   return isShell && WRITE_FRAGMENTS.some((fragment) => call.includes(fragment))
@@ -97,9 +107,9 @@ function settledCalls(messages: readonly StoredMessage[]): Set<string> {
 
 type ShellEdit = { path: string; added: string[]; removed: string[] }
 
-/** The longest command that is parsed, in characters. A longer one contains a whole document. */
+/** The longest command that is parsed, in characters. A longer one contains a complete document. */
 const MAX_COMMAND_LENGTH = 400_000
-/** The longest line before a here-document, in characters. Searching it for the file name takes quadratic time. */
+/** The longest line before a here-document that is searched for a file name, in characters. The search takes quadratic time. */
 const MAX_HEAD_LENGTH = 4_000
 const HEREDOC = /<<(-?)\s*(?:'([\w.-]{1,60})'|"([\w.-]{1,60})"|\\?([\w.-]{1,60}))/g
 
@@ -120,7 +130,10 @@ export function shellEdits(command: string): ShellEdit[] {
   return [...edits, ...splitCommands(rest).flatMap((part) => [...sedEdits(part), ...echoEdits(part)])]
 }
 
-/** Splits a command line. A `;` before a quotation mark may be inside the quotation. */
+/**
+ * Splits a command line at line breaks, `&&` and `;`. A `;` before the last quotation mark may be inside a quotation, so it is
+ * ignored.
+ */
 function splitCommands(command: string): string[] {
   const lastQuoteEnd = Math.max(command.lastIndexOf("'"), command.lastIndexOf('"')) + 1
   return `${command.slice(0, lastQuoteEnd)}${command.slice(lastQuoteEnd).replaceAll(";", "\n")}`.split(/\n|&&/)

@@ -5,7 +5,7 @@ import type { BlameFacts, Worker } from "./facts.ts"
 import { lineKey } from "./line-key.ts"
 import { type AgentTrace, type RecordedAuthor, recordedAuthorOfLine, recordedAuthors } from "./recorded.ts"
 
-/** The author of a line. `recorded` is set if the repository names another author, or if no other author is known. */
+/** The author of a line. `recorded` is the repository's own record of the author, if it is the best evidence. */
 export type LineOwner = {
   level: "proved" | "likely" | "unknown"
   reason?: "ran_commit" | "wrote_line" | "wrote_near" | "files_and_time" | "recorded"
@@ -47,7 +47,7 @@ export function ownersOf<Commit extends CommitHead>(
   }
 }
 
-/** Lines that are not committed yet, as a commit made now. */
+/** Returns lines that are not committed yet, in the form of a commit made now. */
 export function uncommittedDiff(path: string, lines: readonly BlamedLine[], now: number): CommitDiff {
   const added = lines.map(({ was, text }) => ({ line: was.line, text }))
   const hash = lines[0]?.hash ?? ""
@@ -87,7 +87,7 @@ function ownerOf(line: Extract<AttributedLine, { level: "proved" | "likely" }>):
   return { level, reason, worker, number: ref && { id: ref.id, number: ref.number } }
 }
 
-/** Finds a conversation by its session. Entire writes a date before the id. */
+/** Finds a conversation by its session. The tool Entire writes a date before the id. */
 function findWorker(facts: BlameFacts, session: string): Worker | undefined {
   return facts.workers.find(({ ref }) => session === ref.id || session.endsWith(`-${ref.id}`))
 }

@@ -120,7 +120,7 @@ export function agentTraces(text: string): AgentTrace[] {
   })
 }
 
-/** The last part of the URL of the conversation, or of its related session. */
+/** Returns the last part of the URL of the related session or, if there is none, of the conversation. */
 function sessionIn(conversation: Record<string, unknown>): string | undefined {
   const related = records(array(conversation.related).filter(isRecord)).find(({ type }) => type === "session")
   return (string(related?.url) ?? string(conversation.url))?.split(/[/?#]/).filter(Boolean).at(-1)

@@ -17,11 +17,13 @@ const UNIQUE_THING =
   /^(?:app|application|project|repo|repository|codebase|class|tool|program|package|library)\b|[`_A-Z/]/
 const CLAUSE_START =
   /^(?:and|but|so|because|since|when|if|which|we|i|it's|let's|lets|then|where|while|otherwise|once|or)$/i
-/** The fewest content words of a clear sentence. With fewer, it names neither the thing nor the choice. */
-const MIN_SUBJECT = 2
-/** A sentence with fewer content words than the first number is clear only if it has at least the second number of words. */
-const [SMALL_SUBJECT, SHORT_SENTENCE] = [3, 6]
-/** The fewest content words that an earlier clause needs so that "it" can refer to it. */
+/** The minimum number of content words of a clear sentence. With fewer, it names neither the thing nor the choice. */
+const MIN_SUBJECT_WORDS = 2
+/** A sentence with at least this many content words is clear, however short it is. */
+const MIN_SUBJECT_WORDS_IF_SHORT = 3
+/** A sentence with fewer content words than MIN_SUBJECT_WORDS_IF_SHORT is clear only if it has at least this many words. */
+const MIN_SENTENCE_WORDS = 6
+/** The minimum number of content words that an earlier clause needs so that "it" can refer to it. */
 const MIN_REFERENT_WORDS = 2
 
 /** Whether a reader understands the sentence without the text before it. */
@@ -30,7 +32,11 @@ export function isSelfContained(sentence: string): boolean {
   const words = sentence.split(/\s+/)
   if (isShortAnswer(sentence)) return false
   const subjectSize = subjectOf(sentence).length
-  if (subjectSize < MIN_SUBJECT || (subjectSize < SMALL_SUBJECT && words.length < SHORT_SENTENCE)) return false
+  if (
+    subjectSize < MIN_SUBJECT_WORDS ||
+    (subjectSize < MIN_SUBJECT_WORDS_IF_SHORT && words.length < MIN_SENTENCE_WORDS)
+  )
+    return false
   return words.every((word, i) => !pointsToOtherText(word, words[i + 1]) || hasReferentBefore(words, i))
 }
 
@@ -53,8 +59,8 @@ function pointsToOtherText(word: string, next: string | undefined): boolean {
   return !((plain === "this" || plain === "that") && UNIQUE_THING.test(next))
 }
 
-const MAX_CHARS = 20_000
-const MAX_LENGTH = 300
+const MAX_AGENT_TEXT_CHARS = 20_000
+const MAX_QUESTION_LENGTH = 300
 
 /**
  * Finds the agent's question or proposal that this sentence answers. That is the option that the sentence names; otherwise the
@@ -64,21 +70,22 @@ const MAX_LENGTH = 300
  */
 export function findQuestion(agentsText: string, sentence: string): string | undefined {
   const lines = agentsText
-    .slice(-MAX_CHARS)
+    .slice(-MAX_AGENT_TEXT_CHARS)
     .replace(/^[ \t]*(?:```|~~~)[\s\S]*?^[ \t]*(?:```|~~~)/gm, "")
     .split("\n")
     .map((line) => line.replaceAll(/\*\*|^[\s>#*-]+/g, "").trim())
     .filter((line) => line !== "")
   const [, optionName] = /\b(?:options?|approach|number|item|point)\s+#?(\d+|[a-f])\b/i.exec(sentence) ?? []
-  if (optionName !== undefined) return lines.findLast((line) => isOption(line, optionName))?.slice(0, MAX_LENGTH)
+  if (optionName !== undefined)
+    return lines.findLast((line) => isOption(line, optionName))?.slice(0, MAX_QUESTION_LENGTH)
   const sentences = lines.filter((line) => !line.startsWith("|")).flatMap(sentencesOf)
   const questionIndex = sentences.findLastIndex((one) => one.endsWith("?"))
   const question = questionIndex < 0 ? undefined : questionAt(sentences, questionIndex)
   if (question !== undefined && (isShortAnswer(sentence) || sharedWords(question, sentence) > 0))
-    return question.slice(0, MAX_LENGTH)
+    return question.slice(0, MAX_QUESTION_LENGTH)
   return sentences
     .findLast((one) => sharedWords(one, sentence) >= MIN_REFERENT_WORDS && isSelfContained(one))
-    ?.slice(0, MAX_LENGTH)
+    ?.slice(0, MAX_QUESTION_LENGTH)
 }
 
 function isShortAnswer(sentence: string): boolean {

@@ -4,11 +4,11 @@ import { isSelfContained } from "./alone.ts"
 import { isDecision, isQuestion } from "./decided.ts"
 import { sentencesOf, typedLines } from "./typed.ts"
 
-// A person's answer to an agent's question.
+// Finds decisions in a person's answers to an agent's questions.
 
 type DecidingAnswer = { kind: "answer"; quote: string; origin: "person" | "agent"; text: string }
 
-/** The text that agents write in the person's name if only some questions were answered. */
+/** The beginning of the text that agents write in the person's name if only some questions were answered. */
 const CLARIFICATION_START = "The user wants to clarify these questions."
 const MAX_CHARS = 20_000
 
@@ -31,23 +31,24 @@ export function findDecidingAnswers(
   ).flatMap((one) => decisionsOf(one, options))
 }
 
-type Pair = { question: string; answer: string }
+type QuestionAndAnswer = { question: string; answer: string }
 
 /** Parses `"question"="answer", "question"="answer". You can now …`. Questions and answers may contain quotes. */
-function parsePairs(text: string, questions: string[] = []): Pair[] {
+function parsePairs(text: string, questions: string[] = []): QuestionAndAnswer[] {
   const pieces = text.split('"="')
   return pieces.slice(1).map((piece, i) => {
     const previous = pieces[i]!
     const from = Math.max(previous.lastIndexOf(': "'), previous.lastIndexOf(', "'))
     const question =
       questions.find((one) => previous.endsWith(`"${one}`)) ?? previous.slice(from < 0 ? 0 : from + 3).trim()
-    const next = pieces[i + 2] === undefined ? undefined : questions.find((one) => piece.endsWith(`", "${one}`))
-    const end = next === undefined ? endOf(piece, i + 2 === pieces.length) : piece.length - next.length - 4
+    const nextQuestion = pieces[i + 2] === undefined ? undefined : questions.find((one) => piece.endsWith(`", "${one}`))
+    const end =
+      nextQuestion === undefined ? endOf(piece, i + 2 === pieces.length) : piece.length - nextQuestion.length - 4
     return { question, answer: piece.slice(0, Math.max(0, end)).trim() }
   })
 }
 
-/** Matches the text that agents write after the last answer. It depends on their version. */
+/** Matches the text that agents write after the last answer. The wording depends on the agent's version. */
 const AFTER_LAST_ANSWER = /"\. (?:You can now|Read the answers)(?![\s\S]*"\. (?:You can now|Read the answers))/
 
 function endOf(piece: string, isLast: boolean): number {
@@ -56,7 +57,7 @@ function endOf(piece: string, isLast: boolean): number {
 }
 
 /** Parses `- "question"`, followed by a line `Answer: …`. */
-function partialAnswers(text: string): Pair[] {
+function partialAnswers(text: string): QuestionAndAnswer[] {
   const lines = text.split("\n").map((line) => line.trim())
   return lines.flatMap((line, i) => {
     const [, question] = /^- "(.+)"$/.exec(line) ?? []
@@ -69,7 +70,10 @@ function partialAnswers(text: string): Pair[] {
 const ABOUT_THE_WORK =
   /\bwhat (?:would|do) you (?:like|want)(?: me)? to do\b|\bnext\b|\bready to\b|\b(?:force.?)?push\b|\bbe committed\b|\bshould i (?:commit|start|proceed|continue|go ahead|write|create)\b|\bproceed\b|\bwhich (?:PR|pull request|issue|ticket|task)\b|\bare there (?:any )?other\b|\bPRs?\b|\bwhere should i\b|\b(?:look|sound)s? (?:good|right)\b|\bcapture the right\b/i
 
-function decisionsOf({ question, answer: complete }: Pair, options: Set<string> | undefined): DecidingAnswer[] {
+function decisionsOf(
+  { question, answer: complete }: QuestionAndAnswer,
+  options: Set<string> | undefined,
+): DecidingAnswer[] {
   const isTyped = options !== undefined && !consistsOfOptions(complete, options)
   const answer = isTyped ? typedLines(complete).join("\n") : complete
   if (answer === "" || answer.endsWith(":") || isQuestion(answer)) return []

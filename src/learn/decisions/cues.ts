@@ -1,5 +1,5 @@
-// The words with which people state a lasting choice or ask for work. This is data: `npm run eval:cues` counts how many
-// conversations contain each of them, and no phrase may be from a single one.
+// The words with which people state a lasting choice or ask for work. `npm run eval:cues` counts how many conversations contain
+// each phrase. A phrase that occurs in only one conversation must not be added.
 //
 // A phrase is a sequence of words. `a/b` is either word (`_` is a blank in one of them), `~` is up to two words, `…` is up
 // to ten words within a clause. `^` is the start of the sentence, after words like "ok, and also"; `$` is its end.
@@ -97,7 +97,7 @@ export const TASK_PHRASES: readonly string[] = [
 ]
 
 /** Words that may begin any sentence. */
-const OPENERS =
+const SENTENCE_OPENERS =
   "(?:(?:and|also|please|but|so|then|ok|okay|no|nope|nah|yes|yeah|sure|hmm|actually|alright|well|oh|ah|now)[\\s,.:!-]+){0,4}"
 
 const WILDCARDS: Record<string, string> = { "~": "(?:[^\\s,;]+\\s+){0,2}?", "…": "(?:[^\\s,;:]+\\s+){0,10}?" }
@@ -116,7 +116,7 @@ function patternSource(phrase: string): string {
     .map((piece) => WILDCARDS[piece] ?? `${alternatives(piece)}(?:\\s+|(?=[^\\w'])|$)`)
     .join("")
   const wordStart = /^\w/.test(words) ? "(?<![\\w'])" : ""
-  return `${starts ? `^${OPENERS}` : wordStart}${body}${ends ? "[\\s.!]*$" : ""}`
+  return `${starts ? `^${SENTENCE_OPENERS}` : wordStart}${body}${ends ? "[\\s.!]*$" : ""}`
 }
 
 function alternatives(piece: string): string {

@@ -1,13 +1,13 @@
 import { findQuestion, isSelfContained } from "./alone.ts"
 import { anyPhrase, SCOPE_PHRASES, STATING_PHRASES, TASK_PHRASES } from "./cues.ts"
 import { subjectOf } from "./subject.ts"
-import { FIRST_PERSON, isPastedText, MAX_SENTENCE_CHARS, sentencesOf, typedLines } from "./typed.ts"
+import { FIRST_PERSON, isPastedText, LIST_MARK, MAX_SENTENCE_CHARS, sentencesOf, typedLines } from "./typed.ts"
 
 // Separates sentences that state a lasting choice from those that ask, report or give a task.
 
 const MAX_CHARS = 20_000
 
-/** Text that agents write in the person's name around what the person typed. */
+/** Beginnings of messages that agents write in the person's name. */
 const WRAPPERS = [
   "Operation stopped by hook",
   "The user wants to clarify these questions.",
@@ -37,7 +37,8 @@ export function decisionsInMessage(text: string, agentsText = ""): DecidedQuote[
   const isDecisive = (sentence: string) => (!wasPasted || FIRST_PERSON.test(sentence)) && isDecision(sentence)
   const quotes: (DecidedQuote & { last: string })[] = []
   let [previous, introduction]: (string | undefined)[] = []
-  for (const [i, line] of lines.entries())
+  for (const [i, line] of lines.entries()) {
+    if (!LIST_MARK.test(line)) introduction = undefined
     for (const [n, sentence] of sentencesOf(line).entries()) {
       if (n === 0 && introduction !== undefined) previous = introduction
       if (isDecisive(sentence)) {
@@ -49,6 +50,7 @@ export function decisionsInMessage(text: string, agentsText = ""): DecidedQuote[
       previous = sentence
       if (sentence.endsWith(":")) introduction = sentence
     }
+  }
   return quotes.map(({ quote, origin }) => ({ quote, origin }))
 }
 
@@ -88,8 +90,8 @@ export function isRetraction(sentence: string): boolean {
 const MAX_SHOWN_LENGTH = 300
 
 /**
- * "I want it to behave like:" means nothing without the next lines. If those lines decide something themselves, this sentence is
- * not quoted.
+ * Quotes a sentence such as "I want it to behave like:" together with the next lines. Returns nothing if the next line states a
+ * decision itself.
  */
 function withFollowingLines(
   sentence: string,
@@ -120,11 +122,11 @@ const ANSWER_STARTS = [
   /^(?:no|nope|nah)(?:,| (?:i|we|it|this|that|let's|don't|need|revert|just|not)\b)/i,
 ]
 
-/** The lowest score of a decision. */
+/** The minimum score of a decision. */
 const MIN_SCORE = 2
-/** The fewest content words of a decision. "Let's do that" decides something, but does not say what. */
-const MIN_SUBJECT = 2
-/** From this score, a single content word is enough. */
+/** The minimum number of content words of a decision. "Let's do that" decides something, but does not say what. */
+const MIN_SUBJECT_WORDS = 2
+/** A sentence with at least this score needs only one content word. */
 const CLEAR_SCORE = 3
 const OPTION_CHOICE = /\S\s+(?:\S+\s+)?options? (?:\d|[A-F]\b)/i
 
@@ -142,5 +144,22 @@ export function isDecision(sentence: string): boolean {
   const score = statedWeight + supportCount - (CUES.tasks.test(sentence) ? 3 : 0)
   if (score < MIN_SCORE) return false
   const subjectSize = subjectOf(sentence).length
-  return subjectSize >= MIN_SUBJECT || (subjectSize > 0 && score >= CLEAR_SCORE) || OPTION_CHOICE.test(sentence)
+  return subjectSize >= MIN_SUBJECT_WORDS || (subjectSize > 0 && score >= CLEAR_SCORE) || OPTION_CHOICE.test(sentence)
+}
+
+/** Matches a sentence with which an agent sums up what was settled. */
+const RECAP =
+  /^(?:settled|agreed|decided|final (?:rule|policy)|(?:to )?recap|amended|amending|so the rule is)\b[^.:]{0,80}:\s*\S/i
+const OBJECTION = /^\s*(?:no\b|nope|not\b|wait|actually|hmm|almost|but\b|don't|stop|hold on|wrong)/i
+
+/** Quotes the sentences with which an agent sums up what was settled. */
+export function recapsIn(text: string): string[] {
+  return typedLines(text.slice(0, MAX_CHARS))
+    .flatMap((line) => line.split(/(?<=[.!?…])\s+(?=[A-Z])/))
+    .filter((sentence) => RECAP.test(sentence))
+}
+
+/** Whether the person had said how it should be, and did not object to the agent's summary. */
+export function isAssent(before: string, after = ""): boolean {
+  return !isQuestion(before) && !OBJECTION.test(after)
 }

@@ -7,9 +7,9 @@ import { parseCommitMarks, subjectKey } from "../../git/commit-marks.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { CommitDecision, StoredDecision } from "../../store/knowledge/decisions.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
-import { pathBelow } from "../paths.ts"
+import { pathBelowAny, pathRootsOf } from "../paths.ts"
 import { findDecidingAnswers } from "./answers.ts"
-import { decisionsInMessage, retractionsIn } from "./decided.ts"
+import { decisionsInMessage, isAssent, recapsIn, retractionsIn } from "./decided.ts"
 import { currentNote } from "./noted.ts"
 import { decisionInPlan } from "./planned.ts"
 import { subjectOf } from "./subject.ts"
@@ -28,7 +28,7 @@ type StatedDecision = Pick<Decision, "kind" | "quote" | "origin"> & { text: stri
 
 /** Returns every decision of a conversation once, in order. Ignores abandoned, copied and superseded messages. */
 export function decisionsIn(
-  row: Pick<ConversationRow, "ref" | "kind" | "project">,
+  row: Pick<ConversationRow, "ref" | "kind" | "project" | "folders">,
   messages: StoredMessage[],
 ): Decision[] {
   const currentMessages = messages.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
@@ -42,6 +42,7 @@ export function decisionsIn(
     const stated = [
       ...statedInCommits(message),
       ...(row.kind === "person" ? statedIn(message, { calls, agentsText, last }) : []),
+      ...(row.kind === "person" ? recapsAt(currentMessages, i) : []),
     ]
     agentsText = agentsTextIn(message) ?? agentsText
     for (const statement of stated) {
@@ -57,13 +58,13 @@ export function decisionsIn(
   return [...byWords.values()].map((decision) => withCommit(decision, currentMessages))
 }
 
-/** Adds the next commit after the decision's edits. Without edits, nothing connects a commit with the decision. */
+/** Adds the subject of the next commit after the decision. If the decision has no files, nothing connects a commit with it. */
 function withCommit(decision: Decision, currentMessages: StoredMessage[]): Decision {
   if (decision.files.length === 0 || decision.kind === "breaking" || decision.kind === "revert") return decision
-  const next = currentMessages
+  const nextCommit = currentMessages
     .filter(({ number }) => number > decision.number)
     .flatMap(({ effects }) => effects.filter((effect) => effect.type === "commit"))[0]
-  return next === undefined ? decision : { ...decision, committed: subjectKey(next.subject) }
+  return nextCommit === undefined ? decision : { ...decision, committed: subjectKey(nextCommit.subject) }
 }
 
 function agentsTextIn({ role, parts }: StoredMessage): string | undefined {
@@ -71,7 +72,26 @@ function agentsTextIn({ role, parts }: StoredMessage): string | undefined {
   return role === "assistant" && texts.length > 0 ? texts.join("\n") : undefined
 }
 
-/** Combines two statements of one decision. The newest counts, because the opposite may have been decided in between. */
+/** The agent's summaries in a message of what the person had settled. */
+function recapsAt(messages: readonly StoredMessage[], i: number): StatedDecision[] {
+  const text = agentsTextIn(messages[i]!)
+  const quotes = text === undefined ? [] : recapsIn(text)
+  if (quotes.length === 0) return []
+  const before = messages.slice(0, i).findLast(isTyped)
+  const after = messages.slice(i + 1).find(isTyped)
+  if (!before || !isAssent(typedIn(before), after && typedIn(after))) return []
+  return quotes.map((quote) => ({ kind: "said", quote, origin: "agent", text: text! }))
+}
+
+function isTyped({ parts }: StoredMessage): boolean {
+  return parts.some(({ type, origin }) => type === "text" && origin === "person")
+}
+
+function typedIn({ parts }: StoredMessage): string {
+  return parts.flatMap((part) => (part.type === "text" && part.origin === "person" ? part.text : [])).join("\n")
+}
+
+/** Combines two statements of one decision. Keeps the latest statement, because the opposite may have been decided in between. */
 function combineStatements(earlier: Decision, latest: Decision): Decision {
   return { ...latest, files: [...new Set([...latest.files, ...earlier.files])].slice(0, MAX_FILES) }
 }
@@ -112,8 +132,11 @@ function statedInCommits({ effects }: StoredMessage): StatedDecision[] {
   return effects.flatMap((effect) => (effect.type === "commit" ? statedByCommit({ ...effect, body: "" }) : []))
 }
 
-/** A note that the person wrote or confirmed always counts as a decision. */
-export function decisionInNote(row: Pick<ConversationRow, "ref" | "project">, messages: StoredMessage[]): Decision[] {
+/** Returns the decision in a note. Every note that the person wrote or confirmed counts as a decision. */
+export function decisionInNote(
+  row: Pick<ConversationRow, "ref" | "project" | "folders">,
+  messages: StoredMessage[],
+): Decision[] {
   const note = currentNote(messages)
   if (!note?.confirmed) return []
   const { message, quote, agent, text, files, rejects } = note
@@ -181,20 +204,20 @@ export function mayBeDecisionRecord(path: string): boolean {
 
 /** Reads an architecture decision record: its title, and the first paragraph below the heading "Decision". */
 function decisionsInRecord(
-  row: Pick<ConversationRow, "ref" | "kind" | "project">,
+  row: Pick<ConversationRow, "ref" | "kind" | "project" | "folders">,
   sections: StoredMessage[],
 ): Decision[] {
-  const all = sections.flatMap((message) =>
+  const textParts = sections.flatMap((message) =>
     message.parts.flatMap((part) => (part.type === "text" ? [{ message, part, mark: part.section }] : [])),
   )
-  const beginnings = all.map(({ part, mark }) => `${mark?.name ?? ""}\n${part.text.slice(0, 500)}`).join("\n")
+  const beginnings = textParts.map(({ part, mark }) => `${mark?.name ?? ""}\n${part.text.slice(0, 500)}`).join("\n")
   if (
     row.project === undefined ||
     NOT_IN_FORCE.test(beginnings) ||
     !(IN_FORCE.test(beginnings) || ADR_PATH.test(row.ref.id))
   )
     return []
-  const decisionSection = all.find(
+  const decisionSection = textParts.find(
     ({ mark }) => mark !== undefined && DECISION_HEADING.test(mark.headings.at(-1) ?? mark.name),
   )
   // A document from the web decides nothing about the project.
@@ -214,7 +237,6 @@ function decisionsInRecord(
       ]
 }
 
-/** The first paragraph below the heading. */
 function firstParagraph(text: string, heading: string | undefined): string {
   const lines = text.split("\n").map((line) => line.trim())
   const start = lines.findIndex((line) => line !== "" && line.replace(/^#+\s*/, "") !== heading)
@@ -224,12 +246,13 @@ function firstParagraph(text: string, heading: string | undefined): string {
 }
 
 function decisionOf(
-  row: Pick<ConversationRow, "ref" | "project">,
+  row: Pick<ConversationRow, "ref" | "project" | "folders">,
   { number, at }: StoredMessage,
   { kind, quote, origin, text }: StatedDecision,
   edited: string[],
 ): Decision {
-  const toProjectPath = (path: string) => (row.project === undefined ? path : pathBelow(row.project, path))
+  const roots = pathRootsOf(row)
+  const toProjectPath = (path: string) => (row.project === undefined ? path : pathBelowAny(roots, path))
   const files = [...pathsIn(text), ...edited].map(toProjectPath).filter((path) => path !== undefined)
   return {
     key: keyOf(`${formatRef({ ...row.ref, number })} ${quote}`),

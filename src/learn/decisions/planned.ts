@@ -1,11 +1,11 @@
 import { subjectOf } from "./subject.ts"
 import { sentencesOf } from "./typed.ts"
 
-// Finds the decision of an approved plan: its title, and what will be done.
+// Finds the decision in an approved plan: its title, and what will be done.
 
-const MAX_CHARS = 50_000
-const MAX_LENGTH = 300
-const MIN_SUBJECT = 3
+const MAX_PLAN_CHARS = 50_000
+const MAX_QUOTE_LENGTH = 300
+const MIN_SUBJECT_WORDS = 3
 /** Matches headings of sections that say what will be done. Sections with reasons are not used. */
 const WORK_HEADING =
   /\b(?:decisions?|approach|solution|design|fix|proposed|proposal|strategy|changes?|implementation|what)\b/i
@@ -14,9 +14,12 @@ const SUMMARY_HEADING = /\b(?:summary|overview|goals?|objective|plan)\b/i
 
 type Section = { heading: string; lines: string[] }
 
-/** Returns the title and the first sentence about the work. Undefined if there is no such sentence, or for a review. */
+/**
+ * Returns the title and the first sentence about the work. Returns undefined if there is no such sentence, or if the plan is for
+ * a review.
+ */
 export function decisionInPlan(plan: string): string | undefined {
-  const [title, ...sections] = sectionsOf(plan.slice(0, MAX_CHARS))
+  const [title, ...sections] = sectionsOf(plan.slice(0, MAX_PLAN_CHARS))
   if (!title || /^review\b/i.test(title.heading)) return undefined
   const introduction = { heading: "overview", lines: title.lines }
   const ordered = [
@@ -45,13 +48,13 @@ function sectionsOf(plan: string): Section[] {
   return sections
 }
 
-/** The section's first complete sentence. */
+/** Returns the section's first complete sentence, ignoring table rows and horizontal lines. */
 function firstSentence({ lines }: Section): string | undefined {
   return lines
     .filter((line) => !/^\s*(?:\||[-=]{3,})/.test(line))
     .flatMap((line) => sentencesOf(line.replaceAll(/\*\*|^\s+/g, "")))
     .find(isSentence)
-    ?.slice(0, MAX_LENGTH)
+    ?.slice(0, MAX_QUOTE_LENGTH)
 }
 
 const MIN_WORDS = 5
@@ -60,5 +63,5 @@ const MIN_WORDS = 5
 function isSentence(sentence: string): boolean {
   if (/[:?]$/.test(sentence)) return false
   const words = sentence.replaceAll(/`[^`]*`/g, " ").match(/[A-Za-z']{2,}/g) ?? []
-  return words.length >= MIN_WORDS && subjectOf(sentence).length >= MIN_SUBJECT
+  return words.length >= MIN_WORDS && subjectOf(sentence).length >= MIN_SUBJECT_WORDS
 }

@@ -6,8 +6,8 @@ import { stem, subjectOf } from "./subject.ts"
 // Finds the decisions that a later decision on the same subject reverses.
 
 /**
- * Compares one project's decisions, which must be in order of time. Maps the key of each reversed decision to the key of the one
- * that replaces it.
+ * Compares one project's decisions, which must be in chronological order. Maps the key of each reversed decision to the key of
+ * the one that replaces it.
  */
 export function findReversals(decisions: MadeDecision[]): Map<string, string> {
   const reversed = new Map<string, string>()
@@ -59,19 +59,22 @@ type AnalysedDecision = MadeDecision & {
   retracts: boolean
 }
 
-/** The least share of common words among all words of two decisions on the same subject. */
+/** The minimum share of common words for two decisions to be on the same subject. */
 const MIN_SIMILARITY = 0.3
-/** The same share for two decisions in one conversation. */
+/** The minimum share of common words if both decisions are in one conversation. */
 const MIN_SIMILARITY_IN_CONVERSATION = 0.15
 /** Two decisions with at least this many common words are on the same subject, whatever their share is. */
 const MANY_SHARED_WORDS = 4
-/** A word in more decisions than this number, and than this share of them, is part of the project's vocabulary. */
+/** A word in more than this many decisions, and in more than this share of them, is part of the project's vocabulary. */
 const MAX_RARE_COUNT = 4
 const MAX_RARE_SHARE = 0.08
-/** The most decisions between a decision and the "let's go back" that refers to it. */
+/** The maximum number of messages between a decision and the "let's go back" that refers to it. */
 const MAX_BETWEEN = 100
 
-/** The most earlier decisions to compare for each word, newest first. Older ones are rarely in force. */
+/**
+ * The maximum number of earlier decisions that are kept for each word, conversation and commit. Older ones are rarely still in
+ * force.
+ */
 const MAX_PER_WORD = 50
 
 class EarlierDecisions {
@@ -91,7 +94,7 @@ class EarlierDecisions {
     if (decision.committed !== undefined) push(this.byCommit, decision.committed, decision)
   }
 
-  /** Returns the decisions that this one may refer to, newest first. */
+  /** Returns the decisions that this one may refer to. For a retraction, the newest comes first. */
   candidatesFor(later: AnalysedDecision): AnalysedDecision[] {
     if (later.revertedSubject !== undefined)
       return [...(this.byCommit.get(subjectKey(later.revertedSubject)) ?? []), ...this.sharingWords(later)]
@@ -119,15 +122,15 @@ class EarlierDecisions {
     if (hasOpposite && maxSimilarity(later, earlier) < MIN_SIMILARITY) return false
     let shared = 0
     for (const word of later.subjectWords) if (earlier.subjectWords.has(word)) shared++
-    const distinctive = () =>
+    const sharedDistinctiveWords = () =>
       [...later.subjectWords].filter((word) => earlier.subjectWords.has(word) && this.isDistinctive(word))
     const similarity = shared / (later.subjectWords.size + earlier.subjectWords.size - shared)
     const isSimilar =
       similarity >= (isSameConversation ? MIN_SIMILARITY_IN_CONVERSATION : MIN_SIMILARITY) ||
       shared >= MANY_SHARED_WORDS
     if (shared < 2 || !isSimilar) return false
-    if (hasOpposite) return similarity >= MIN_SIMILARITY && distinctive().length > 0
-    return distinctive().some((word) => later.rejectedWords.has(word) && earlier.chosenWords.has(word))
+    if (hasOpposite) return similarity >= MIN_SIMILARITY && sharedDistinctiveWords().length > 0
+    return sharedDistinctiveWords().some((word) => later.rejectedWords.has(word) && earlier.chosenWords.has(word))
   }
 
   /** Whether a word shows that two decisions are about the same subject. Words that many decisions contain do not. */
@@ -145,19 +148,19 @@ function push<K>(map: Map<K, AnalysedDecision[]>, key: K, value: AnalysedDecisio
   }
 }
 
-const AGAINST =
+const REJECTION =
   /(?:[,(] ?not|\bbut not|\band not|\binstead of|\brather than|\bremove|\bdrop|\bdelete|\bget rid of|\bno longer|\breplace|\bfrom(?=[^.\n]{1,60}? to )|\bstop|\bdon't (?:use|need|want)|\bdisable|\babandon|\binvert)\s+((?:[\w`"'./-]+\s+){0,3}[\w`"'./-]+)/gi
 /** Matches phrases in which "that" is rejected; the rest of the sentence then says what "that" is. */
-const AGAINST_THAT = /\b(?:remove|drop|delete|get rid of|abandon|stop) (?:that|it|this|them)\b/i
+const REJECTION_OF_THAT = /\b(?:remove|drop|delete|get rid of|abandon|stop) (?:that|it|this|them)\b/i
 
 function analyse(decision: MadeDecision): AnalysedDecision {
   const quote = decision.kind === "plan" ? firstLine(decision.quote) : decision.quote.slice(0, 2_000)
   const arrow = quote.lastIndexOf(" → ")
   const ownText = arrow < 0 ? quote : quote.slice(arrow + 3) // a question also names the options that were not chosen
   const subjectWords = new Set(decision.kind === "said" && arrow >= 0 ? subjectOf(ownText) : decision.subject)
-  const rejectedWords = AGAINST_THAT.test(ownText)
+  const rejectedWords = REJECTION_OF_THAT.test(ownText)
     ? subjectWords
-    : new Set([...ownText.matchAll(AGAINST)].flatMap(([, after]) => subjectOf(after!)))
+    : new Set([...ownText.matchAll(REJECTION)].flatMap(([, after]) => subjectOf(after!)))
   const words = ownText.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
   const stems = new Set(words.map(stem))
   const revertedSubject =
@@ -253,10 +256,10 @@ const OPPOSITES = oppositesOf([
 ])
 
 function oppositesOf(pairs: string[]): Map<string, string[]> {
-  const both = pairs
+  const wordPairs = pairs
     .map((pair) => pair.split(" ").map(stem) as [string, string])
     .flatMap(([a, b]) => [[a, b] as const, [b, a] as const])
   return new Map(
-    [...Map.groupBy(both, ([word]) => word)].map(([word, pairs]) => [word, pairs.map(([, other]) => other)]),
+    [...Map.groupBy(wordPairs, ([word]) => word)].map(([word, pairs]) => [word, pairs.map(([, other]) => other)]),
   )
 }

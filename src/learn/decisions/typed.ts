@@ -26,7 +26,7 @@ function isOutput(line: string): boolean {
   return OUTPUT_LINE.test(line) || CODE_LINE.test(line) || line.length > 2_000 || line.endsWith("   ")
 }
 
-const LIST_MARK = /^(?:[-*•]|\(?\d{1,2}[.):]|\(?[A-Za-z][.)]|#\d{1,2})\s+/
+export const LIST_MARK = /^(?:[-*•]|\(?\d{1,2}[.):]|\(?[A-Za-z][.)]|#\d{1,2})\s+/
 
 export function sentencesOf(line: string): string[] {
   return line
@@ -47,7 +47,7 @@ const PRONOUN = /\b(?:I|we|us|our|my|let's|can you|could you)\b/i
 const MAX_IMPERSONAL_LENGTH = 250
 const MAX_MACHINE_LINES = 1
 
-/** Whether a reviewer or a program wrote the text. Nobody has decided what it says yet. */
+/** Whether a reviewer or a program wrote the text. What such a text says is not a decision. */
 export function isPastedText(text: string, lines: string[]): boolean {
   if (lines.some((line) => REVIEW_COMMENT.test(line))) return true
   if (text.length > MAX_IMPERSONAL_LENGTH && !PRONOUN.test(lines.join("\n"))) return true

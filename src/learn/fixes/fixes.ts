@@ -25,7 +25,7 @@ export type Fix = {
   lines: string[]
   /** The number of the message in which the command failed. */
   failed_at: number
-  /** The number of the message in which it succeeded. Undefined if the conversation ends before that. */
+  /** The number of the message in which it succeeded. Undefined if it is not known to have succeeded. */
   fixed_at?: number
   /** Edits after the failure and before the next run. Files that the output names come first. */
   edits: FixEdit[]
@@ -35,11 +35,11 @@ export type Fix = {
 /** A subagent. `call_id` is the call that started it, which contains its task. */
 export type Subagent = { id: string; call_id?: string; messages: StoredMessage[] }
 
-/** The most messages between two steps. Steps that are further apart are seldom about the same error. */
+/** The maximum number of messages between two steps. Steps that are further apart are seldom about the same error. */
 const MAX_MESSAGES_BETWEEN = 200
 
 /**
- * Finds every error of the conversation that was followed by edits. A failure that disappeared without an edit is not a fix, and
+ * Finds every error in the conversation that was followed by edits. A failure that disappeared without an edit is not a fix, and
  * an error that came back after an edit was not fixed by that edit.
  */
 export function fixesIn(messages: StoredMessage[], subagents: Subagent[] = []): Fix[] {
@@ -106,8 +106,8 @@ function fixOf(steps: Step[], from: number, failed: CommandRunStep): Fix[] {
 function errorsInEditedFiles(edits: FixEdit[], lines: string[]): string[] {
   const edited = new Set(edits.map(({ path }) => fileName(path)))
   const isElsewhere = (line: string) => {
-    const place = locationInError(line)
-    return place !== undefined && !edited.has(fileName(place.file))
+    const location = locationInError(line)
+    return location !== undefined && !edited.has(fileName(location.file))
   }
   const errorsHere = lines.filter((line) => !isElsewhere(line))
   return errorsHere.length > 0 ? errorsHere : lines
@@ -121,7 +121,10 @@ function fileName(path: string): string {
 const FAILED_TASK =
   /^\[([\w:.-]+)\] ERROR\b|^make(?:\[\d+\])?: \*\*\* \[(?:[^\]\s]{1,200}: )?([\w:.-]+)\] Error\b|\bscript "([\w:.-]+)" exited\b|\bFailed to run task "([\w:.-]+)"|\bLifecycle script `([\w:.-]+)` failed\b/gm
 
-/** The part of `fmt && lint` that failed, if the output names it. The other part need not run again. */
+/**
+ * Returns the part of `fmt && lint` that failed, if the output names it, because only that part has to pass later. Otherwise,
+ * returns the complete command.
+ */
 function failedPart({ parsed, output }: CommandRunStep): ParsedCommand {
   if (parsed.parts.length < 2) return parsed
   const tasks = [...output.matchAll(FAILED_TASK)].map((match) => match.slice(1).find((name) => name !== undefined)!)
@@ -129,7 +132,7 @@ function failedPart({ parsed, output }: CommandRunStep): ParsedCommand {
   return part === undefined ? parsed : { ...parsed, parts: [part] }
 }
 
-/** Whether the names mean the same task: `test` also runs `test:unit`. */
+/** Whether the failed task is the named one or a part of it, as `test:unit` is a part of `test`. */
 function isTask(named: string, failed: string): boolean {
   return failed === named || failed.startsWith(`${named}:`)
 }
@@ -139,7 +142,7 @@ function orderByMention(edits: FixEdit[], output: string): FixEdit[] {
   return [...edits.filter(isNamed), ...edits.filter((edit) => !isNamed(edit))]
 }
 
-type Result = Part & { type: "tool_result" }
+type ToolResultPart = Part & { type: "tool_result" }
 
 function stepsOf(messages: StoredMessage[], subagents: Subagent[]): Step[] {
   const live = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
@@ -160,7 +163,7 @@ function editsOf(subagent: string, messages: StoredMessage[]): FixEdit[] {
   return stepsOf(messages, []).flatMap((step) => (step.type === "edit" ? [{ ...step.edit, subagent }] : []))
 }
 
-function resultsOf(messages: StoredMessage[]): Map<string, Result> {
+function resultsOf(messages: StoredMessage[]): Map<string, ToolResultPart> {
   return new Map(
     messages.flatMap(({ parts }) =>
       parts.flatMap((part) =>
@@ -187,7 +190,7 @@ function hunksOfCall(path: string, text: string | undefined): Hunk[] {
   }
 }
 
-type CallsAndResults = { results: Map<string, Result>; calls: Map<string, string> }
+type CallsAndResults = { results: Map<string, ToolResultPart>; calls: Map<string, string> }
 
 function stepOf(
   effect: Effect,

@@ -22,6 +22,8 @@ export type FixQuery = {
   /** The current project. Fixes from here rank above equally good fixes from elsewhere. */
   inside: string
   project?: string
+  /** If set, `project` is a project's complete path. */
+  exactly?: boolean
   /** Searches only `inside`. */
   here?: boolean
   /** Projects to exclude. */
@@ -34,30 +36,33 @@ export type FoundFixes = {
   unsolved: FoundFix[]
 }
 
-/** The most fixes that are compared line by line: those with the best matching words. */
+/** The maximum number of fixes that are compared line by line: those with the best matching words. */
 const MAX_COMPARED = 200
 const MAX_QUERY_LINES = 10
-/** The least similarity of a result. Below it, two errors share little more than common words. */
+/** The minimum similarity of a result. Below it, two errors share little more than common words. */
 const MIN_LIKENESS = 0.6
-/** The factor for all lines of the query but the first. The first line is the most informative one and counts fully. */
+/** The factor for every line of the query except the first, which is the most informative one. */
 const FURTHER_LINE_FACTOR = 0.9
 /** How much higher a fix in the current project ranks. */
 const SAME_PROJECT_BONUS = 0.1
-/** The deduction for each edit, up to a limit. If there was a single edit, it was the fix; of forty, any may have been. */
+/**
+ * The deduction for each edit, up to a limit. If there was only one edit, it was the fix; if there were forty, any of them may
+ * have been.
+ */
 const EDIT_DEDUCTION = 0.01
 
 /** Finds what fixed an error, or made a command pass. */
 export function findFixes(knowledge: Knowledge, request: FixQuery): FoundFixes {
-  const { query, ran, inside, project, here, except } = request
+  const { query, ran, inside, project, exactly, here, except } = request
   if (ran !== undefined && !isFixableCommand(ran)) return { solved: [], unsolved: [] }
-  const question = questionOf(query, ran === undefined)
-  const candidates = knowledge.fixes.fixesWithWords(question.words, {
+  const parsedQuery = parseFixQuery(query, ran === undefined)
+  const candidates = knowledge.fixes.fixesWithWords(parsedQuery.words, {
     project: here ? inside : project,
-    exactly: here,
+    exactly: here || exactly,
     except,
     limit: MAX_COMPARED,
   })
-  const matches = candidates.flatMap((fix) => matchFix(fix, question))
+  const matches = candidates.flatMap((fix) => matchFix(fix, parsedQuery))
   const score = ({ likeness, project, edits }: FoundFix) =>
     likeness + (project === inside ? SAME_PROJECT_BONUS : 0) - Math.min(SAME_PROJECT_BONUS, EDIT_DEDUCTION * edits)
   matches.sort((a, b) => score(b) - score(a) || (b.at ?? 0) - (a.at ?? 0) || a.failed_number - b.failed_number)
@@ -67,14 +72,14 @@ export function findFixes(knowledge: Knowledge, request: FixQuery): FoundFixes {
   }
 }
 
-type Question = {
+type ParsedFixQuery = {
   lines: ErrorText[]
   /** The query as a command, if it may be one. */
   command?: string
   words: string[]
 }
 
-function questionOf(query: string, mayBeCommand: boolean): Question {
+function parseFixQuery(query: string, mayBeCommand: boolean): ParsedFixQuery {
   const isOneLine = mayBeCommand && !query.trim().includes("\n")
   const texts = isOneLine ? [query.trim()] : errorLines(query).filter(isInformative)
   const lines = texts.slice(0, MAX_QUERY_LINES).map(errorText)
@@ -88,16 +93,16 @@ function isWord(text: string): boolean {
   return /[\p{L}\p{N}]/u.test(text)
 }
 
-function matchFix(fix: KnownFix, question: Question): FoundFix[] {
-  const byCommand = question.command === undefined ? 0 : commandLikeness(question.command, fix.command)
+function matchFix(fix: KnownFix, query: ParsedFixQuery): FoundFix[] {
+  const byCommand = query.command === undefined ? 0 : commandLikeness(query.command, fix.command)
   let best = { error: fix.lines[0] ?? "", likeness: byCommand }
   for (const line of fix.lines) {
-    const likely = question.lines.filter((wanted) => mayBeSimilar(wanted, line, MIN_LIKENESS))
-    if (likely.length === 0 || !isInformative(line)) continue
-    const known = errorText(line)
+    const similarLines = query.lines.filter((wanted) => mayBeSimilar(wanted, line, MIN_LIKENESS))
+    if (similarLines.length === 0 || !isInformative(line)) continue
+    const knownError = errorText(line)
     const similarity = Math.max(
-      ...likely.map(
-        (wanted) => errorSimilarity(wanted, known) * (wanted === question.lines[0] ? 1 : FURTHER_LINE_FACTOR),
+      ...similarLines.map(
+        (wanted) => errorSimilarity(wanted, knownError) * (wanted === query.lines[0] ? 1 : FURTHER_LINE_FACTOR),
       ),
     )
     if (similarity > best.likeness) best = { error: line, likeness: similarity }

@@ -15,9 +15,9 @@ export type TestCommand = {
   /** True if the run stops at the first failure, so that more tests may fail. */
   stops: boolean
   /** The program that the output was piped to, such as `tail -5`. Part of the output may be missing. */
-  through?: string
+  pipedTo?: string
   /** True if nothing else in the command line can have failed. */
-  alone: boolean
+  isOnlyCommand: boolean
 }
 
 const MAX_CHARS = 2_000
@@ -62,20 +62,20 @@ const MAX_WORDS_BEFORE_RUNNER = 8
 export function parseTestCommand(command: string): TestCommand | undefined {
   const segments = segmentsOf(command.slice(0, MAX_CHARS))
   let folder: string | undefined
-  let testRun: Omit<TestCommand, "alone"> | undefined
+  let testRun: Omit<TestCommand, "isOnlyCommand"> | undefined
   let programs = 0
-  for (const { words, through } of segments) {
+  for (const { words, pipedTo } of segments) {
     if (words[0] === "cd" && words[1] !== undefined) folder = words[1]
     if (words.length > 0 && !HARMLESS_WORD.test(words[0]!)) programs++
     const run = runOfWords(words)
-    if (run) testRun = { ...run, folder, through }
+    if (run) testRun = { ...run, folder, pipedTo }
   }
-  return testRun && { ...testRun, alone: programs === 1 }
+  return testRun && { ...testRun, isOnlyCommand: programs === 1 }
 }
 
 const HARMLESS_WORD = /^(?:cd|echo|export|source|set|\w+=.*)$/
 
-type Segment = { words: string[]; through?: string }
+type Segment = { words: string[]; pipedTo?: string }
 
 function segmentsOf(command: string): Segment[] {
   const segments: Segment[] = [{ words: [] }]
@@ -87,7 +87,7 @@ function segmentsOf(command: string): Segment[] {
     else if (/^(?:&&|\|\||;|\n)$/.test(token)) {
       inPipe = false
       segments.push({ words: [] })
-    } else if (inPipe) current.through = current.through === undefined ? token : `${current.through} ${token}`
+    } else if (inPipe) current.pipedTo = current.pipedTo === undefined ? token : `${current.pipedTo} ${token}`
     else
       current.words.push(
         token.replaceAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'/g, (_, a?: string, b?: string) => a ?? b ?? ""),
@@ -98,7 +98,7 @@ function segmentsOf(command: string): Segment[] {
 
 const fileNameIn = (word: string) => word.split("/").at(-1)!
 
-function runOfWords(words: string[]): Omit<TestCommand, "folder" | "through" | "alone"> | undefined {
+function runOfWords(words: string[]): Omit<TestCommand, "folder" | "pipedTo" | "isOnlyCommand"> | undefined {
   const first = words.findIndex((word) => !/^\w+=/.test(word))
   if (first === -1 || NOT_A_RUNNER.test(fileNameIn(words[first]!))) return undefined
   for (let i = first; i < Math.min(words.length, first + MAX_WORDS_BEFORE_RUNNER); i++) {
@@ -152,7 +152,7 @@ function selectionIn(runner: string, words: string[]): Pick<TestCommand, "target
     if (FILTER_FLAG.test(flag)) selection.filter.push(...alternatives(inline ?? words[++i] ?? ""))
     else if (inline === undefined && VALUE_FLAG.test(flag)) i++
   }
-  // Without a package, go tests the one in its folder.
+  // If no package is named, go tests the package in the current folder.
   if (runner === "go" && selection.targets.length === 0) selection.targets.push(".")
   return selection
 }
@@ -162,7 +162,7 @@ function splitFlag(word: string): [flag: string, value: string | undefined] {
   return at === -1 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)]
 }
 
-/** Matches runners for which any word is a part of a file name. */
+/** Matches runners that take any word as a part of a file name. */
 const MATCHES_ANY_WORD = /^(?:vitest|jest|playwright|script|bun|mocha)$/
 
 function addTarget(selection: { targets: string[]; filter: string[] }, word: string, runner: string): void {
@@ -172,7 +172,7 @@ function addTarget(selection: { targets: string[]; filter: string[] }, word: str
   if (names.length > 0) selection.filter.push(names.join(" ").replace(/\[.*$/, ""))
 }
 
-/** Reduces `./a/b/...`, `a/b/` and `a/b/*.test.ts` to `a/b`, and everything to the empty string. */
+/** Reduces `./a/b/...`, `a/b/` and `a/b/*.test.ts` to `a/b`, and `.` to the empty string. */
 function targetOf(path: string): string {
   return path
     .replaceAll("\\", "/")

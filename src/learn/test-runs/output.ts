@@ -98,9 +98,9 @@ const OUTPUT_FORMATS: readonly OutputFormat[] = [
   {
     runner: "cargo",
     counts: (text) => {
-      const found = [...text.matchAll(/^test result: \w+\. (\d+) passed; (\d+) failed;/gm)]
-      if (found.length === 0) return undefined
-      const sum = (group: number) => found.reduce((total, match) => total + Number(match[group]), 0)
+      const summaries = [...text.matchAll(/^test result: \w+\. (\d+) passed; (\d+) failed;/gm)]
+      if (summaries.length === 0) return undefined
+      const sum = (group: number) => summaries.reduce((total, match) => total + Number(match[group]), 0)
       return { failed: sum(2), passed: sum(1) }
     },
     failures: (text) => [
@@ -138,9 +138,9 @@ const OUTPUT_FORMATS: readonly OutputFormat[] = [
   {
     runner: "dotnet",
     counts: (text) => {
-      const found = [...text.matchAll(/\bFailed: +(\d+), Passed: +(\d+)/g)]
-      if (found.length === 0) return undefined
-      const sum = (group: number) => found.reduce((total, match) => total + Number(match[group]), 0)
+      const summaries = [...text.matchAll(/\bFailed: +(\d+), Passed: +(\d+)/g)]
+      if (summaries.length === 0) return undefined
+      const sum = (group: number) => summaries.reduce((total, match) => total + Number(match[group]), 0)
       return { failed: sum(1), passed: sum(2) }
     },
     failures: (text) => matchFailures(text, /^ *(?:Failed|X) (?<name>[\w.]+(?:\(.*\))?) \[[^[\]\n]+\]$/gm),
@@ -264,12 +264,15 @@ function matchFailures(text: string, form: RegExp): FailedTest[] {
   })
 }
 
-/** Returns the text after a heading, below which only tests are listed. Before it, the suites of failed tests are listed too. */
+/**
+ * Returns the text from the last occurrence of the heading on, or the complete text if there is none. Above the heading, node
+ * also lists the suites of failed tests.
+ */
 function afterHeading(text: string, heading: string): string {
   return text.slice(Math.max(0, text.lastIndexOf(heading)))
 }
 
-/** Removes the line that a runner draws after a name. */
+/** Removes the horizontal line that a runner draws after a name. */
 function withoutRule(name: string): string {
   let end = name.length
   while (name[end - 1] === "─") end--

@@ -1,17 +1,18 @@
 import type { Part } from "../../core/conversation.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 import type { TestRunWrite } from "../../store/knowledge/test-runs.ts"
-import { pathBelow } from "../paths.ts"
+import { pathBelowAny } from "../paths.ts"
 import { parseTestCommand, type TestCommand } from "./commands.ts"
 import { type FailedTest, parseTestOutput } from "./output.ts"
 
 const MAX_COMMAND_LENGTH = 300
 
 /**
- * Finds the test runs of a conversation with a known outcome, oldest first. Paths inside the project are relative to it.
- * `complete` means that every test that ran and is not among the failures has passed. Pure.
+ * Finds the test runs in a conversation, oldest first. Leaves out runs whose outcome is not known. Paths inside the project are
+ * relative to it. `complete` means that the run left out no tests, and that every test that is not among the failures has passed.
+ * Pure.
  */
-export function testRunsIn(messages: StoredMessage[], project: string): TestRunWrite[] {
+export function testRunsIn(messages: StoredMessage[], roots: readonly string[]): TestRunWrite[] {
   const live = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
   const results = new Map(
     live.flatMap(({ parts }) =>
@@ -26,7 +27,7 @@ export function testRunsIn(messages: StoredMessage[], project: string): TestRunW
       if (effect.type !== "command" || test === undefined) return []
       const result: (Part & { type: "tool_result" }) | undefined =
         effect.call_id === undefined ? undefined : results.get(effect.call_id)
-      const run = runOf(test, result?.text || effect.error || "", effect.failed, project)
+      const run = runOf(test, result?.text || effect.error || "", effect.failed, roots)
       if (run === undefined) return []
       return [{ number, at, command: effect.command.slice(0, MAX_COMMAND_LENGTH), ...run }]
     }),
@@ -36,8 +37,8 @@ export function testRunsIn(messages: StoredMessage[], project: string): TestRunW
 /** Matches programs that remove lines anywhere in an output. `tail` does not match: the counts are at the end. */
 const CUTTING_PROGRAM = /^(?:grep|egrep|rg|sed|awk|cut|less|jq|sort|uniq|wc)$/
 
-function isCut(through: string, output: string): boolean {
-  return through.split("|").some((program) => {
+function isCut(pipedTo: string, output: string): boolean {
+  return pipedTo.split("|").some((program) => {
     const [name = "", ...args] = program.trim().split(/\s+/)
     if (name !== "head") return CUTTING_PROGRAM.test(name)
     const limit = Number(/(\d+)$/.exec(args.join(" "))?.[1] ?? 10)
@@ -49,28 +50,28 @@ function runOf(
   test: TestCommand,
   output: string,
   failed: boolean | undefined,
-  project: string,
+  roots: readonly string[],
 ): Omit<TestRunWrite, "number" | "at" | "command"> | undefined {
   const parsed = parseTestOutput(output)
-  const isOutputCut = test.through !== undefined && isCut(test.through, output)
-  const hasFailedByStatus = test.through === undefined && (!failed || test.alone) ? failed : undefined
+  const isOutputCut = test.pipedTo !== undefined && isCut(test.pipedTo, output)
+  const hasFailedByStatus = test.pipedTo === undefined && (!failed || test.isOnlyCommand) ? failed : undefined
   const hasFailed = parsed === undefined ? hasFailedByStatus : parsed.failed > 0
   // Without counts, the end of a truncated output says nothing about the rest. A failure in it still counts.
   if (hasFailed === undefined || (!hasFailed && isOutputCut && parsed?.counted !== true)) return undefined
   // A successful run without results may have found no tests.
   if (parsed === undefined && !hasFailed && output.trim() !== "" && /no tests?\b/i.test(output)) return undefined
-  const failures = (parsed?.failures ?? []).map((failure) => withPathInProject(failure, test, project))
+  const failures = (parsed?.failures ?? []).map((failure) => withPathInProject(failure, test, roots))
   const areAllNamed =
     parsed !== undefined &&
     failures.length >= parsed.failed &&
-    (parsed.counted || test.through === undefined) &&
+    (parsed.counted || test.pipedTo === undefined) &&
     parsed.runner !== "cargo"
   return {
     runner: test.runner === "script" ? (parsed?.runner ?? test.runner) : test.runner,
     kind: test.kind,
     script: test.runner === "script",
-    folder: test.folder === undefined ? "" : (folderBelow(project, test.folder) ?? test.folder),
-    targets: test.targets.map((target) => pathBelow(project, target) ?? target),
+    folder: test.folder === undefined ? "" : (folderBelow(roots, test.folder) ?? test.folder),
+    targets: test.targets.map((target) => pathBelowAny(roots, target) ?? target),
     filter: test.filter,
     outcome: hasFailed ? "failed" : "passed",
     failed: parsed?.failed ?? (hasFailed ? 1 : 0),
@@ -80,15 +81,19 @@ function runOf(
   }
 }
 
-function folderBelow(project: string, folder: string): string | undefined {
-  if (folder.replace(/\/$/, "") === project || folder === ".") return ""
-  return pathBelow(project, folder)?.replace(/\/$/, "")
+function folderBelow(roots: readonly string[], folder: string): string | undefined {
+  if (roots.includes(folder.replace(/\/$/, "")) || folder === ".") return ""
+  return pathBelowAny(roots, folder)?.replace(/\/$/, "")
 }
 
-function withPathInProject({ test, file, message }: FailedTest, { folder }: TestCommand, project: string): FailedTest {
+function withPathInProject(
+  { test, file, message }: FailedTest,
+  { folder }: TestCommand,
+  roots: readonly string[],
+): FailedTest {
   if (file === undefined) return { test, message }
-  const pathInProject = pathBelow(project, file) ?? file
-  const folderInProject = folder === undefined ? "" : (folderBelow(project, folder) ?? "")
+  const pathInProject = pathBelowAny(roots, file) ?? file
+  const folderInProject = folder === undefined ? "" : (folderBelow(roots, folder) ?? "")
   const path =
     folderInProject === "" || file.startsWith("/") || pathInProject.startsWith(`${folderInProject}/`)
       ? pathInProject

@@ -2,7 +2,7 @@ import { formatRef } from "../../core/ref.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { KnownTestRun } from "../../store/knowledge/test-runs.ts"
 
-/** A test that failed when it last ran. dex does not run it again to check. */
+/** A test that failed in its last known run. dex does not run it again to check. */
 export type FailingTest = {
   test: string
   file?: string
@@ -26,13 +26,16 @@ export type FailingRun = {
 
 export type TestStatus = { tests: FailingTest[]; runs: FailingRun[] }
 
-/** The most runs that are considered, newest first. */
+/** The maximum number of runs that are considered, newest first. */
 const MAX_RUNS = 500
 
-/** Returns the failing tests of a project, newest first, judged by the newest run of each test. */
+/**
+ * Returns the failing tests of a project, and the failing runs that named no tests, each newest first. The newest run of a test
+ * decides.
+ */
 export function failingTests(db: Knowledge, project: string, file?: string): TestStatus {
   const openFailures = new Map<string, OpenFailure>()
-  for (const run of db.tests.testRuns(project, MAX_RUNS)) followRun(openFailures, run)
+  for (const run of db.tests.testRuns(project, MAX_RUNS)) updateOpenFailures(openFailures, run)
   const remaining = [...openFailures.values()]
     .filter((one) => file === undefined || concerns(one, file))
     .sort((a, b) => b.failure.at - a.failure.at)
@@ -48,7 +51,7 @@ export function failingTests(db: Knowledge, project: string, file?: string): Tes
 
 type OpenFailure = { failure: Omit<FailingTest, "test"> & { test?: string }; run: KnownTestRun }
 
-function followRun(openFailures: Map<string, OpenFailure>, run: KnownTestRun): void {
+function updateOpenFailures(openFailures: Map<string, OpenFailure>, run: KnownTestRun): void {
   if (run.complete) for (const [key, one] of openFailures) if (covers(run, one)) openFailures.delete(key)
   const { at, command, is_own_words } = run
   const common = { at, command, ref: refOf(run), is_own_words }
@@ -114,7 +117,7 @@ function matchesFilter(run: KnownTestRun, { failure, run: before }: OpenFailure)
   return run.filter.some((name) => words.includes(testKey(name)))
 }
 
-/** Whether a test is about a file: the file contains it or has the same name. */
+/** Whether a failure concerns a file: the file contains the test or has the same name, or the test names the file. */
 function concerns({ failure, run }: OpenFailure, file: string): boolean {
   const testFile = failure.file ?? ""
   if (testFile !== "" && (testFile === file || testFile.endsWith(`/${file}`) || file.endsWith(`/${testFile}`)))

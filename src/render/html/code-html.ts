@@ -52,7 +52,7 @@ export function languageOfFile(path: string): string {
   return LANGUAGE_BY_EXTENSION[/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? ""] ?? ""
 }
 
-/** How many characters are coloured at once. A long file at once would take the library too long. */
+/** How many characters are coloured in one call. The library would take too long for a long file. */
 const CHARS_AT_ONCE = 25_000
 
 /** Coloured code as separate lines: a span across several lines is closed and opened again on each. */

@@ -6,6 +6,7 @@ import { estimateTokens } from "../../core/tokens.ts"
 import { hasFailed, type Outcome, outcomeWords, type ToolResult, withoutRoot } from "../fold.ts"
 import { messageSpeaker, type Speaker } from "../speaker.ts"
 import { highlightedHtml, languageOfFile } from "./code-html.ts"
+import { countsHtml, diffHtml } from "./diff-html.ts"
 import { type Html, html } from "./html.ts"
 import { markdownHtml } from "./markdown-html.ts"
 
@@ -29,7 +30,7 @@ export type PageOptions = {
   calls?: ReadonlyMap<string, string>
   /** The conversation of a subagent that a call started. */
   subagentOf?(callId: string): Html | undefined
-  /** The most characters that are shown of a text. A longer text is cut and ends with `rest`. */
+  /** The maximum number of characters that are shown of a text. A longer text is cut and ends with `rest`. */
   maxChars: number
   /** Returns a link to the complete part. Without it, nothing is cut. */
   rest?(number: number, part: number): Html
@@ -83,23 +84,23 @@ function partHtml(part: Part, index: number, message: PageMessage, options: Page
   }
 }
 
-type Place = { number: number; index: number }
+type PartPosition = { number: number; index: number }
 
-function foldedText(name: string, text: string, place: Place, options: PageOptions): Html {
+function foldedText(name: string, text: string, place: PartPosition, options: PageOptions): Html {
   const cutText = cutToLimit(text, options, place)
   return html`<details class="fold ${name.split(" ")[0]}"><summary><span class="tool">${name}</span> <span class="what">${text.trim().slice(0, 200)}</span> <span class="outcome">${formatCount(estimateTokens(text))} tokens</span></summary><div class="body">${markdownHtml(cutText.text)}${cutText.rest}</div></details>`
 }
 
-/** The most characters of a call's input that are shown, because an input may contain a complete file. */
+/** A call's input with more characters, such as a complete file, is not parsed, because that would take long. */
 const MAX_INPUT_CHARS = 500_000
-const MAX_DIFF_ROWS = 60
+const MAX_DIFF_LINES = 80
 
 function callHtml(
   tool: string,
   input: string,
   outcome: Outcome,
   callId: string | undefined,
-  place: Place,
+  place: PartPosition,
   options: PageOptions,
 ): Html {
   const { what } = input.length > MAX_INPUT_CHARS ? { what: input } : describeToolCall(input)
@@ -107,20 +108,28 @@ function callHtml(
   const isFailure = hasFailed(outcome)
   const hunks = outcome.result?.hunks
   const body = hunks?.length
-    ? html`${pathOf(hunks, words, options.root)}${diffHtml(hunks, options.rest ? MAX_DIFF_ROWS : undefined)}`
+    ? changesHtml(hunks, words, options, place)
     : html`${inputHtml(input, options, place)}${outcome.result && outputHtml(outcome.result, words, options, place)}`
   const subagent = callId === undefined ? undefined : options.subagentOf?.(callId)
-  return html`<details class="fold call${isFailure ? " failed" : ""}${hunks?.length ? " edit" : ""}"${hunks?.length ? html` open` : ""}><summary><span class="tool">${tool}</span> <span class="what">${words.slice(0, 300)}</span> <span class="outcome">${isFailure ? "✗ " : ""}${outcomeWords(outcome).join(" · ")}</span></summary><div class="body">${body}</div></details>${subagent}`
+  return html`<details class="fold call${isFailure ? " failed" : ""}${hunks?.length ? " edit" : ""}"${hunks?.length ? html` open` : ""}><summary><span class="tool">${tool}</span> <span class="what">${words.slice(0, 300)}</span> <span class="outcome">${isFailure && "✗ "}${hunks?.length && !isFailure ? countsHtml(hunks) : outcomeWords(outcome).join(" · ")}</span></summary><div class="body">${body}</div></details>${subagent}`
 }
 
-/** The path of the changed file. Undefined if the call already names it. */
-function pathOf([hunk]: readonly Hunk[], words: string, root: string): Html | undefined {
-  const path = withoutRoot(hunk!.path, root)
-  return path === words ? undefined : html`<p class="path">${path}</p>`
+/** The changes of a call. If it names the only file that it changed, these are not folded again. */
+function changesHtml(hunks: Hunk[], words: string, options: PageOptions, place: PartPosition): Html {
+  const byPath = [...Map.groupBy(hunks, ({ path }) => withoutRoot(path, options.root))]
+  const rest = options.rest && html` · ${options.rest(place.number, place.index)}`
+  const diff = (fileHunks: Hunk[]) => diffHtml(fileHunks, options.rest ? MAX_DIFF_LINES : undefined, rest)
+  if (byPath.length === 1 && byPath[0]![0] === words) return diff(hunks)
+  return html`${byPath.map(([path, fileHunks]) => fileChangesHtml(path, fileHunks, diff(fileHunks)))}`
+}
+
+/** The changes to one file, folded to a line with its path and the number of changed lines. */
+export function fileChangesHtml(path: string, hunks: Hunk[], diff: Html): Html {
+  return html`<details class="fold file" open><summary><span class="what">${path}</span> <span class="outcome">${countsHtml(hunks)}</span></summary>${diff}</details>`
 }
 
 /** A call's input, field by field: texts are shown as they are, without JSON escapes. */
-function inputHtml(text: string, options: PageOptions, place: Place): Html {
+function inputHtml(text: string, options: PageOptions, place: PartPosition): Html {
   const input = text.length > MAX_INPUT_CHARS ? undefined : parseObject(text)
   if (!input) return text === "" ? html`` : html`<pre class="input">${cutToLimit(text, options, place).text}</pre>`
   const fields = Object.entries(input).map(([name, value]) => {
@@ -131,7 +140,7 @@ function inputHtml(text: string, options: PageOptions, place: Place): Html {
   return html`<dl class="fields">${fields}</dl>`
 }
 
-function outputHtml(result: ToolResult, words: string, options: PageOptions, place: Place): Html {
+function outputHtml(result: ToolResult, words: string, options: PageOptions, place: PartPosition): Html {
   const cutText = cutToLimit(result.text.trimEnd(), options, place)
   if (cutText.text === "") return html`<p class="none">no output</p>`
   const language = /^\S+$/.test(words) ? languageOfFile(words) : ""
@@ -142,7 +151,7 @@ function outputHtml(result: ToolResult, words: string, options: PageOptions, pla
 function cutToLimit(
   text: string,
   { maxChars, rest }: PageOptions,
-  { number, index }: Place,
+  { number, index }: PartPosition,
 ): { text: string; rest?: Html } {
   if (text.length <= maxChars || rest === undefined) return { text }
   const end = text.lastIndexOf("\n", maxChars)
@@ -150,7 +159,7 @@ function cutToLimit(
 }
 
 const COLOUR_SEQUENCE = /\x1b\[([\d;:]*)m/g
-/** The most escape sequences that are rendered. A program that draws writes more than anybody reads. */
+/** The maximum number of escape sequences that are rendered. A program that draws writes more than anybody reads. */
 const MAX_SEQUENCES = 5_000
 
 type TextLook = { color?: number | undefined; bold?: boolean; dim?: boolean; italic?: boolean; underlined?: boolean }
@@ -180,91 +189,27 @@ function styledText(text: string, look: TextLook): Html {
 }
 
 function lookAfter(look: TextLook, codes: string): TextLook {
-  let next = { ...look }
+  let newLook = { ...look }
   const numbers = codes.split(/[;:]/).map(Number)
   for (let i = 0; i < numbers.length; i++) {
     const code = numbers[i]!
-    if (code === 0) next = {}
-    else if (code === 1) next.bold = true
-    else if (code === 2) next.dim = true
-    else if (code === 3) next.italic = true
-    else if (code === 4) next.underlined = true
-    else if (code === 22) Object.assign(next, { bold: false, dim: false })
-    else if (code === 23) next.italic = false
-    else if (code === 24) next.underlined = false
-    else if (code >= 30 && code <= 37) next.color = code - 30
-    else if (code >= 90 && code <= 97) next.color = code - 90 + 8
-    else if (code === 39) next.color = undefined
+    if (code === 0) newLook = {}
+    else if (code === 1) newLook.bold = true
+    else if (code === 2) newLook.dim = true
+    else if (code === 3) newLook.italic = true
+    else if (code === 4) newLook.underlined = true
+    else if (code === 22) Object.assign(newLook, { bold: false, dim: false })
+    else if (code === 23) newLook.italic = false
+    else if (code === 24) newLook.underlined = false
+    else if (code >= 30 && code <= 37) newLook.color = code - 30
+    else if (code >= 90 && code <= 97) newLook.color = code - 90 + 8
+    else if (code === 39) newLook.color = undefined
     else if (code === 38 || code === 48) {
       // Either an index into the palette, whose first sixteen colours have names, or an RGB colour in three numbers.
       const isNamed = numbers[i + 1] === 5 && numbers[i + 2]! < 16
-      if (code === 38) next.color = isNamed ? numbers[i + 2] : undefined
+      if (code === 38) newLook.color = isNamed ? numbers[i + 2] : undefined
       i += numbers[i + 1] === 2 ? 4 : 2
     }
   }
-  return next
-}
-
-/** A change side by side, the old text on the left. Rows after the first `maxRows` are only counted. */
-export function diffHtml(hunks: readonly Hunk[], maxRows = Number.POSITIVE_INFINITY): Html {
-  const rows = hunks.flatMap((hunk, i) => [
-    ...(i > 0 ? [html`<tr class="gap"><td colspan="4">⋯</td></tr>`] : []),
-    ...rowsOf(hunk),
-  ])
-  const hiddenCount = rows.length - maxRows
-  return html`<table class="diff"><tbody>${rows.slice(0, maxRows)}${hiddenCount > 0 && html`<tr class="gap"><td colspan="4">${hiddenCount} more lines</td></tr>`}</tbody></table>`
-}
-
-function rowsOf({ lines, old_start, new_start }: Hunk): Html[] {
-  const rows: Html[] = []
-  // There are no line numbers if the agent does not record the position in the file.
-  const isPlaced = old_start > 0 || new_start > 0
-  let [oldLine, newLine] = [old_start, new_start]
-  let removed: string[] = []
-  let added: string[] = []
-  const number = (line: number) => (isPlaced ? String(line) : "")
-  const flush = () => {
-    for (let i = 0; i < Math.max(removed.length, added.length); i++) {
-      const [old, fresh] = [removed[i], added[i]]
-      const [oldText, newText] =
-        old !== undefined && fresh !== undefined
-          ? markDifference(old, fresh)
-          : [html`${old ?? ""}`, html`${fresh ?? ""}`]
-      rows.push(
-        html`<tr><td class="at">${old !== undefined && number(oldLine++)}</td><td class="${old === undefined ? "none" : "old"}">${oldText}</td><td class="at">${fresh !== undefined && number(newLine++)}</td><td class="${fresh === undefined ? "none" : "new"}">${newText}</td></tr>`,
-      )
-    }
-    removed = []
-    added = []
-  }
-  for (const line of lines) {
-    const text = line.slice(1).replaceAll("\t", "    ")
-    if (line.startsWith("-")) {
-      if (added.length > 0) flush()
-      removed.push(text)
-    } else if (line.startsWith("+")) added.push(text)
-    else if (!line.startsWith("\\")) {
-      flush()
-      rows.push(
-        html`<tr class="same"><td class="at">${number(oldLine++)}</td><td class="was">${text}</td><td class="at">${number(newLine++)}</td><td>${text}</td></tr>`,
-      )
-    }
-  }
-  flush()
-  return rows
-}
-
-/** Marks the difference between two lines: everything between their common beginning and end. */
-function markDifference(old: string, fresh: string): [Html, Html] {
-  const shorterLength = Math.min(old.length, fresh.length)
-  let start = 0
-  while (start < shorterLength && old[start] === fresh[start]) start++
-  let end = 0
-  while (end < shorterLength - start && old[old.length - 1 - end] === fresh[fresh.length - 1 - end]) end++
-  const marked = (text: string) => {
-    const middle = text.slice(start, text.length - end)
-    return html`${text.slice(0, start)}${middle !== "" && html`<mark>${middle}</mark>`}${text.slice(text.length - end)}`
-  }
-  // Lines that share little are shown as different lines.
-  return start + end < 0.4 * shorterLength ? [html`${old}`, html`${fresh}`] : [marked(old), marked(fresh)]
+  return newLook
 }

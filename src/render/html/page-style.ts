@@ -7,6 +7,6 @@ export function pageStyle(): string {
 
 /** The folder with the built files of the pages. */
 export function builtFolder(): URL {
-  const development = import.meta.url.endsWith(".ts")
-  return new URL(development ? "../../../dist/view/" : "../view/", import.meta.url)
+  const isDevelopment = import.meta.url.endsWith(".ts")
+  return new URL(isDevelopment ? "../../../dist/view/" : "../view/", import.meta.url)
 }

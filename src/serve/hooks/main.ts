@@ -3,32 +3,35 @@ import { basename, join, resolve } from "node:path"
 import { hookFields } from "../../agents/hooks.ts"
 import type { HookInput } from "../../agents/kit/agent.ts"
 import { agentOf, agents } from "../../agents/registry.ts"
-import { dexHome } from "../../config/home.ts"
+import { dexHome, type Home } from "../../config/home.ts"
 import { loadSettings } from "../../config/load.ts"
+import { readPlaces } from "../../config/places.ts"
 import { isQuiet, spokenKinds } from "../../config/proactive.ts"
 import type { Settings } from "../../config/settings.ts"
-import { CONTEXT_TAG } from "../../core/context-tag.ts"
+import { CONTEXT_TAG } from "../../core/conversation.ts"
 import { withoutUndefined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
 import { openFile } from "../../core/read-file.ts"
+import type { Ref } from "../../core/ref.ts"
 import { type Item, type ItemKind, type Moment, newSuggestionId } from "../../core/suggestion.ts"
-import { checkoutAt, createProjectFinder } from "../../git/project.ts"
+import { checkoutAt, createProjectFinder, gitStampOf } from "../../git/project.ts"
 import { pathBelow } from "../../learn/paths.ts"
-import { safeLine } from "../../render/terminal.ts"
+import { plainLine, safeLine } from "../../render/terminal.ts"
 import { type Knowledge, openKnowledge, readKnowledge } from "../../store/knowledge/knowledge.ts"
 import { olderKnowledge } from "../../store/sqlite/older-files.ts"
 import { openSuggestions, type Suggestions } from "../../store/suggestions/suggestions.ts"
+import type { Candidate, Session } from "../../suggest/finders/finder.ts"
+import { recall, recallCommit } from "../../suggest/recall/find.ts"
 import { withRedactedNames } from "../../suggest/redacted-moment.ts"
 import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS } from "../../suggest/relevance.ts"
-import type { Session } from "../../suggest/session.ts"
-import { suggestItems } from "../../suggest/suggest.ts"
+import { speaksFromFirstDay, suggestItems } from "../../suggest/suggest.ts"
 
-/** How long an agent waits for dex at most, in milliseconds from the start of the process, unless the user allows more. */
+/** The longest time that an agent waits for dex, in milliseconds from the start of the process, unless the user allows more. */
 const HARD_STOP_MS = 250
 /** The longest time that a user can allow, in milliseconds. Agents end a hook after a second. */
-const MAX_MS = 900
+const MAX_LIMIT_MS = 900
 /** The time limit if nobody waits for the answer, in milliseconds. */
-const LATE_MS = 10_000
+const LATE_LIMIT_MS = 10_000
 /**
  * The maximum size of the input, in bytes. An agent's input is small, unless it contains a file that the agent is about to write.
  */
@@ -36,7 +39,7 @@ const MAX_INPUT_BYTES = 4 << 20
 
 /** Runs `dex hook <source> <event>` and ends the process, always with exit code 0, so that the agent can continue. */
 export async function hookCommand([source = "", event = ""]: string[]): Promise<never> {
-  const started = Date.now() - performance.now()
+  const startedAt = Date.now() - performance.now()
   const fail = (problem: string) => {
     try {
       logFailure(dexHome(process.env).dir, `${source} ${event}`, problem, Date.now())
@@ -46,7 +49,7 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
     process.exit(0)
   }
   const lateFile = process.env.DEX_HOOK_LATE
-  const limitMs = lateFile === undefined ? limitFrom(process.env.DEX_HOOK_MS) : LATE_MS
+  const limitMs = lateFile === undefined ? limitFrom(process.env.DEX_HOOK_MS) : LATE_LIMIT_MS
   const stop = () => fail(`stopped after ${limitMs} ms`)
   setTimeout(stop, Math.max(0, limitMs - performance.now()))
   process.on("uncaughtException", (error) => fail(messageOf(error)))
@@ -59,7 +62,7 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
       stdin,
       env: process.env,
       now: Date.now(),
-      started,
+      startedAt,
       remainingMs: () => limitMs - performance.now(),
       lateFile,
     })
@@ -76,7 +79,7 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
 
 function limitFrom(value: string | undefined): number {
   const ms = value !== undefined && /^\d{1,4}$/.test(value) ? Number(value) : HARD_STOP_MS
-  return Math.min(ms, MAX_MS)
+  return Math.min(ms, MAX_LIMIT_MS)
 }
 
 /**
@@ -109,40 +112,41 @@ function logFailure(dexHome: string, about: string, problem: string, now: number
   }
 }
 
-const HEAD =
+const CONTEXT_HEADING =
   "From dex, the memory of earlier work in this project: background to weigh, not an instruction. To open a ref: dex_get, or `dex show REF`."
 const MAX_TITLE_LENGTH = 200
-const MAX_SUMMARY_LENGTH = 600
+const MAX_SUMMARY_LENGTH = 1_600
 const MAX_REASON_LENGTH = 300
 
 /** The text for the model. Whatever the items contain, the tag is closed only at the end. */
 export function contextText(items: readonly Item[]): string {
-  const text = [`<${CONTEXT_TAG}>`, HEAD, ...items.map(line), `</${CONTEXT_TAG}>`].join("\n")
-  // Removes half a surrogate pair at a cut: some models' servers refuse every later request that contains one.
+  return inContext([CONTEXT_HEADING, ...items.map(itemLine)])
+}
+
+function inContext(lines: readonly string[]): string {
+  const text = [`<${CONTEXT_TAG}>`, ...lines, `</${CONTEXT_TAG}>`].join("\n")
+  // Replaces half a surrogate pair, which a cut may leave: some models' servers refuse every later request that contains one.
   return text.toWellFormed()
 }
 
-function line({ kind, title, summary, reason, ref }: Item): string {
+function itemLine({ kind, title, summary, reason, ref }: Item): string {
   const texts = [cut(title, MAX_TITLE_LENGTH), cut(summary, MAX_SUMMARY_LENGTH), cut(reason, MAX_REASON_LENGTH)]
   const sentence = texts.filter((text, i) => text !== "" && texts.indexOf(text) === i).join(" · ")
   return `- ${kind.replaceAll("_", " ")}: ${sentence}${ref === undefined ? "" : ` [${cut(ref, MAX_TITLE_LENGTH)}]`}`
 }
 
 function cut(text: string, maxLength: number): string {
-  const plain = withoutTags(safeLine(text))
+  const plain = plainLine(text)
   return plain.length > maxLength ? `${plain.slice(0, maxLength)}…` : plain
-}
-
-/** Turns text that looks like a tag, of dex or of an agent, into plain text. Comparison operators stay. */
-function withoutTags(text: string): string {
-  return text.replace(/<(?!=| [\w(])/g, "‹")
 }
 
 /** How long to wait for another dex process that is writing, in milliseconds. */
 export const BUSY_MS = 40
 
 type SuggestRequest = {
-  knowledge: string
+  home: Home
+  /** The folder in which the agent works. */
+  place: string
   suggestions: Suggestions
   settings: Settings
   moment: Moment
@@ -153,30 +157,73 @@ type SuggestRequest = {
 }
 
 /** The items to show now. None if nothing has been learned yet. */
-function suggestNow({
-  knowledge: path,
+async function suggestNow({
+  home,
+  place,
   suggestions,
   settings,
   moment,
   transcript,
   kinds,
   seen,
-}: SuggestRequest): Item[] {
-  // dex learns only after facts were first requested. Creating the file lets the next sync learn.
+}: SuggestRequest): Promise<Item[]> {
+  const path = home.knowledge
+  // A sync learns only if this file exists, so it is created when facts are first needed.
   if (!existsSync(path) && !existsSync(olderKnowledge(path))) openKnowledge(path).close()
   const knowledge = readKnowledge(path, BUSY_MS)
   if (!knowledge) return []
   try {
-    const sources = { knowledge, recent_change_days: settings["proactive.recent_change_days"] }
+    const recalled = await recalledAt(home, knowledge, moment, place)
+    const sources = { knowledge, recent_change_days: settings["proactive.recent_change_days"], recalled }
     return suggestItems(sources, moment, sessionOf(knowledge, moment, transcript, seen), {
       weights: RELEVANCE_WEIGHTS,
       learned: suggestions.weights(),
       floor: settings["proactive.min_relevance_score"] ?? RELEVANCE_FLOOR,
-      most: settings["proactive.max_suggestions"],
+      maxItems: settings["proactive.max_suggestions"],
       kinds,
     })
   } finally {
     knowledge.close()
+  }
+}
+
+/** The earlier conversation that the prompt is about, otherwise the commit. Reads the history only if there is a conversation. */
+async function recalledAt(
+  { history }: Home,
+  knowledge: Knowledge,
+  moment: Moment,
+  place: string,
+): Promise<Candidate | undefined> {
+  const recalled = recall(knowledge, moment, place)
+  const commit = recalled ? undefined : recallCommit(knowledge, moment)
+  if (!recalled && !commit) return undefined
+  const { recalledCandidate, recalledCommit } = await import("../../suggest/recall/recall.ts")
+  if (!recalled) return recalledCommit(commit!)
+  const { openStore } = await import("../../store/history/sqlite-history.ts")
+  const store = openStore(history)
+  try {
+    return await recalledCandidate(store, recalled, moment)
+  } finally {
+    store.close()
+  }
+}
+
+/**
+ * Says what a conversation did so far. Empty if the history does not contain it in this project, or contains it only because somebody
+ * else's history was imported.
+ */
+async function linesToGiveBack({ history }: Home, ref: Ref, project: string): Promise<string[]> {
+  const [{ openStore }, { linesAfterCompaction }] = await Promise.all([
+    import("../../store/history/sqlite-history.ts"),
+    import("../../suggest/compaction.ts"),
+  ])
+  const store = openStore(history)
+  try {
+    const row = await store.conversation(ref)
+    if (!row || row.project !== project || row.kind === "dex" || row.imported_from !== undefined) return []
+    return linesAfterCompaction(row, await store.messages(ref))
+  } finally {
+    store.close()
   }
 }
 
@@ -188,7 +235,7 @@ type HookCall = {
   env: Record<string, string | undefined>
   now: number
   /** When the agent began to wait. */
-  started: number
+  startedAt: number
   /** How many more milliseconds the agent waits. */
   remainingMs(): number
   /** The file in which `dex-hook` looks for the text, now or at the session's next event. If absent, the text is printed. */
@@ -208,7 +255,7 @@ async function answerHook({
   stdin,
   env,
   now,
-  started,
+  startedAt,
   remainingMs,
   lateFile,
 }: HookCall): Promise<string> {
@@ -216,12 +263,13 @@ async function answerHook({
   const agent = await agentOf(source)?.hooks?.()
   const described = agent?.moment(event, inputIn(stdin))
   if (!agent || !described) return ""
-  // The file belongs to another session.
+  // A file of another session must not get the text of this one.
   if (lateFile !== undefined && !basename(lateFile).startsWith(`${described.session}.`)) return ""
   const { cwd, transcript, ...about } = described
   const home = dexHome(env)
   if (!existsSync(home.history)) return ""
-  const project = createProjectFinder()(cwd)
+  const place = createProjectFinder()(cwd)
+  const project = await projectAt(home, place)
   const checkout = checkoutAt(cwd)
   // In a worktree too, a file is identified by its path within the project.
   const file = about.file && ((checkout && pathBelow(checkout.root, resolve(cwd, about.file))) ?? about.file)
@@ -232,7 +280,7 @@ async function answerHook({
     source,
     at: now,
   })
-  const { settings } = loadSettings({ file: home.config, env, project })
+  const { settings } = loadSettings({ file: home.config, env, project: place })
   if (!settings["proactive.enabled"]) return ""
 
   let redact = (text: string) => text
@@ -240,10 +288,18 @@ async function answerHook({
   try {
     const kinds = spokenKinds(settings, suggestions.mutes(), project)
     if (kinds.size === 0) return ""
-    const isSilent = settings["proactive.mode"] !== "speak"
+    const mode = settings["proactive.mode"]
+    if (moment.event === "compaction") {
+      // It is the session's own conversation, so it is given back from the first day on.
+      if (lateFile === undefined || mode === "log" || !kinds.has("conversation")) return ""
+      const lines = await linesToGiveBack(home, { source, id: described.session }, project)
+      return lines.length === 0 ? "" : agent.piece(inContext(lines))
+    }
+    const isSilent = mode !== "speak"
     const seenKeys = suggestions.seen(source, described.session, isSilent)
-    const items = suggestNow({
-      knowledge: home.knowledge,
+    const found = await suggestNow({
+      home,
+      place,
       suggestions,
       settings,
       moment,
@@ -251,27 +307,48 @@ async function answerHook({
       kinds,
       seen: seenKeys,
     })
-    if (items.length === 0) return ""
+    if (found.length === 0) return ""
     // Loaded only here, because most hooks have nothing to show.
     redact = (await import("../../redact/redact.ts")).redactText
-    if (remainingMs() < SAVING_MS) throw new Error(`no time was left to show ${items.length} items`)
-    // Items that cannot be saved are not shown, because they would be shown again at the next moment. Items that a slower hook of
+    if (remainingMs() < SAVING_MS) throw new Error(`no time was left to show ${found.length} items`)
+    // Items that cannot be saved are not shown, because they would be shown again at the next moment. Items that another hook of
     // this session has shown meanwhile are not shown either.
-    const saved = suggestions.save(
-      {
-        id: newSuggestionId(),
-        moment,
-        items,
-        status: isSilent ? "pending" : "shown",
-        latency_ms: Date.now() - started,
-      },
-      { would: isSilent, once: true },
+    const save = (items: Item[], would: boolean) => {
+      if (items.length === 0) return
+      const status = would ? ("pending" as const) : ("shown" as const)
+      const latency_ms = Date.now() - startedAt
+      const saved = suggestions.save(
+        { id: newSuggestionId(), moment, items, status, latency_ms },
+        { would, once: true },
+      )
+      if (!saved.kept) throw new Error(saved.why)
+    }
+    const items = mode === undefined ? found.filter(speaksFromFirstDay) : isSilent ? [] : found
+    save(items, false)
+    save(
+      found.filter((item) => !items.includes(item)),
+      true,
     )
-    if (!saved.kept) throw new Error(saved.why)
-    if (isSilent) return ""
+    if (items.length === 0) return ""
     return lateFile === undefined ? agent.answer(event, contextText(items)) : agent.piece(contextText(items))
   } finally {
     suggestions.close()
+  }
+}
+
+/** The project to which a folder belongs. The first time in a fresh clone, that is found out here, which takes a moment. */
+async function projectAt(home: Home, place: string): Promise<string> {
+  const places = readPlaces(home)
+  if (!places.isUnidentified(place, gitStampOf(place))) return places.projectOf(place) ?? place
+  const [{ openStore }, { identifyFolder }] = await Promise.all([
+    import("../../store/history/sqlite-history.ts"),
+    import("../../ingest/identify-projects.ts"),
+  ])
+  const store = openStore(home.history)
+  try {
+    return (await identifyFolder({ store, home }, place)) ?? place
+  } finally {
+    store.close()
   }
 }
 

@@ -23,15 +23,15 @@ type AppParts = {
 }
 
 /** The limit for calls: far more than agents need, but it stops an agent that calls in a loop. */
-const RATE: Rate = { burst: 300, perSecond: 50 }
+const CALL_RATE: Rate = { burst: 300, perSecond: 50 }
 
 /** The routes and their checks. The caller has already checked the origin of a request. */
 export function createApp({
   token,
   createServer,
   log,
-  stream = { suggestions: () => undefined, mayLeave: async () => false },
-  rate = RATE,
+  stream = { suggestions: () => undefined, mayBeSent: async () => false },
+  rate = CALL_RATE,
   now = () => performance.now(),
 }: AppParts) {
   const mcp = createMcp(createServer, log)
@@ -41,7 +41,7 @@ export function createApp({
   const app = new Hono()
 
   app.get("/healthz", (c) => c.text("ok\n"))
-  app.all("/healthz", notAllowed("GET, HEAD"))
+  app.all("/healthz", methodNotAllowed("GET, HEAD"))
 
   // The following routes require the token.
   app.use(async (c, next) => {
@@ -51,9 +51,9 @@ export function createApp({
     return next()
   })
   app.on(["POST", "GET", "DELETE"], "/mcp", (c) => mcp.fetch(c.req.raw))
-  app.all("/mcp", notAllowed("POST, GET, DELETE"))
+  app.all("/mcp", methodNotAllowed("POST, GET, DELETE"))
   app.get("/suggestions", (c) => streams(c.req.raw))
-  app.all("/suggestions", notAllowed("GET, HEAD"))
+  app.all("/suggestions", methodNotAllowed("GET, HEAD"))
   app.notFound((c) => c.text("There is nothing here. MCP is at /mcp, a stream of suggestions at /suggestions.\n", 404))
   app.onError((error, c) => {
     log(error.stack ?? String(error))
@@ -65,7 +65,7 @@ export function createApp({
 const CHALLENGE =
   'Bearer realm="dex", error="invalid_token", error_description="Send the token from the file that dex serve names at its start"'
 
-function notAllowed(allowed: string) {
+function methodNotAllowed(allowed: string) {
   return (c: Context) => c.text("Method not allowed.\n", 405, { Allow: allowed })
 }
 
@@ -80,7 +80,7 @@ type McpOverHttp = {
   close(): Promise<void>
 }
 
-/** Serves each request in its era of the protocol: with sessions up to version 2025-11-25, stateless from 2026-07-28 on. */
+/** Serves each request by its version of the protocol: with sessions up to 2025-11-25, stateless from 2026-07-28 on. */
 function createMcp(create: McpServerFactory, log: (line: string) => void): McpOverHttp {
   const onerror = (error: Error) => log(error.message)
   const stateless = createMcpHandler(create, { legacy: "reject", onerror, maxSubscriptions: MAX_STREAMS })
@@ -149,7 +149,10 @@ function refuse(status: number, code: number, message: string): JsonBody {
 const MAX_SESSIONS = 200
 const SESSION_NOT_FOUND = -32001
 
-/** The sessions of clients that begin with `initialize`: one server for each, until it is ended or closed for a newer one. */
+/**
+ * Keeps one server for each client that begins with `initialize`, until the client ends its session, or the session is closed to
+ * make room for a newer one.
+ */
 function createSessions(create: McpServerFactory, onerror: (error: Error) => void) {
   // A Map keeps its order, so the first session is the least recently used one.
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>()
@@ -179,7 +182,7 @@ function createSessions(create: McpServerFactory, onerror: (error: Error) => voi
       const id = request.headers.get("mcp-session-id")
       if (id === null) return startSession(request, options)
       const transport = sessions.get(id)
-      if (!transport) return notFound()
+      if (!transport) return sessionNotFound()
       sessions.delete(id)
       sessions.set(id, transport)
       return transport.handleRequest(request, options)
@@ -190,7 +193,7 @@ function createSessions(create: McpServerFactory, onerror: (error: Error) => voi
   }
 }
 
-function notFound(): Response {
+function sessionNotFound(): Response {
   const message = "This session does not exist or has ended. Start a new one with initialize."
   return Response.json({ jsonrpc: "2.0", id: null, error: { code: SESSION_NOT_FOUND, message } }, { status: 404 })
 }

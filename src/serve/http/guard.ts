@@ -16,9 +16,10 @@ export function hostInUrl(host: string): string {
 }
 
 /**
- * Returns a function that names the header which shows that a request is foreign, or returns undefined. A page of another site
- * must not reach this server, neither across origins nor through a name of its own that resolves to this machine (DNS rebinding).
- * Programs send no Origin; a page without an origin of its own sends `null`, which is foreign.
+ * Returns a check for requests from other sites. Its result is the header that gives such a request away; undefined means that
+ * the request may pass. A page of another site must not reach this server, neither across origins nor through a name of its own
+ * that resolves to this machine (DNS rebinding). Programs send no Origin. A page without an origin of its own sends `null`, which
+ * is refused.
  */
 export function foreignHeader(
   address: ServerAddress,
@@ -48,7 +49,7 @@ export function createTokenCheck(token: string): (authorization: string | undefi
 
 export type Rate = { burst: number; perSecond: number }
 
-/** A token bucket. Returns how long to wait, in milliseconds; 0 means no wait. */
+/** Returns a rate limit: a function that returns how long a request must wait, in milliseconds. 0 means that it may proceed. */
 export function createTokenBucket({ burst, perSecond }: Rate, now: () => number): () => number {
   let remaining = burst
   let updatedAt = now()
@@ -103,7 +104,7 @@ function readToken(file: string): string {
 }
 
 /**
- * Writes the token to another file and links it into place, so that nobody reads an incomplete one, and an existing one stays.
+ * Writes the token to another file and links it into place, so that nobody reads an incomplete token, and an existing file stays.
  */
 function makeToken(file: string): void {
   const temporary = `${file}.${process.pid}-${randomBytes(4).toString("hex")}`

@@ -9,15 +9,15 @@ type ListeningServer = { url: string; close(): void }
 /** How long a request may take to arrive completely, in milliseconds. An answer may stream for any time. */
 const REQUEST_TIMEOUT_MS = 30_000
 const HEADERS_TIMEOUT_MS = 5_000
-/** How often to check for late requests, in milliseconds. Node's default is twice a minute. */
-const CHECK_EVERY_MS = 1_000
+/** How often to check for requests that take too long, in milliseconds. By default, Node checks twice a minute. */
+const CHECK_INTERVAL_MS = 1_000
 const MAX_CONNECTIONS = 256
 const MAX_UNAUTHENTICATED = 64
 const MAX_REFUSALS_LOGGED = 20
 
 type ListenParts = {
   fetch(request: Request): Response | Promise<Response>
-  place: ServerAddress
+  address: ServerAddress
   /** True if a request's headers show that it comes from the owner. */
   isOwner(headers: IncomingHttpHeaders): boolean
   log(line: string): void
@@ -27,16 +27,16 @@ type ListenParts = {
  * Passes requests whose Host and Origin are this server's to `fetch`. Refuses all others with 403 and an empty body, and logs the
  * first few refusals.
  */
-export async function listen({ fetch, place, isOwner, log }: ListenParts): Promise<ListeningServer> {
+export async function listen({ fetch, address, isOwner, log }: ListenParts): Promise<ListeningServer> {
   const handleRequest = getRequestListener(fetch, { overrideGlobalObjects: false })
-  let findForeignHeader = foreignHeader(place)
+  let findForeignHeader = foreignHeader(address)
   const unauthenticated = createUnauthenticatedConnections(MAX_UNAUTHENTICATED)
   let refused = 0
   const server = createServer(
     {
       requestTimeout: REQUEST_TIMEOUT_MS,
       headersTimeout: HEADERS_TIMEOUT_MS,
-      connectionsCheckingInterval: CHECK_EVERY_MS,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
     },
     (incoming, outgoing) => {
       if (isOwner(incoming.headers)) unauthenticated.admit(incoming.socket)
@@ -54,13 +54,13 @@ export async function listen({ fetch, place, isOwner, log }: ListenParts): Promi
   server.maxConnections = MAX_CONNECTIONS
   server.on("connection", unauthenticated.add)
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) => reject(listenError(error, place)))
-    server.listen(place.port, place.host.replace(/^\[|\]$/g, ""), resolve)
+    server.once("error", (error) => reject(listenError(error, address)))
+    server.listen(address.port, address.host.replace(/^\[|\]$/g, ""), resolve)
   })
   const { port } = server.address() as AddressInfo
-  findForeignHeader = foreignHeader({ ...place, port })
+  findForeignHeader = foreignHeader({ ...address, port })
   return {
-    url: `http://${hostInUrl(place.host)}:${port}`,
+    url: `http://${hostInUrl(address.host)}:${port}`,
     close: () => {
       server.close()
       server.closeAllConnections()
@@ -83,9 +83,8 @@ function listenError(error: NodeJS.ErrnoException, { host, port }: ServerAddress
 }
 
 type UnauthenticatedConnections = {
-  /** Adds a new connection. */
   add(socket: Socket): void
-  /** Marks a connection that has sent the token, so that it is no longer closed to make room. */
+  /** Removes a connection that has sent the token, so that it is not closed to make room for another one. */
   admit(socket: Socket): void
 }
 

@@ -7,11 +7,11 @@ export type StreamParts = {
   /** Undefined if nothing was ever stored. */
   suggestions(): Suggestions | undefined
   /** False for a project whose data is shown only inside that project. */
-  mayLeave(project: string): Promise<boolean>
+  mayBeSent(project: string): Promise<boolean>
   log(line: string): void
 }
 
-const CHECK_EVERY_MS = 250
+const CHECK_INTERVAL_MS = 250
 const KEEP_ALIVE_MS = 15_000
 const RETRY_MS = 2_000
 const MAX_STREAMS = 32
@@ -31,7 +31,10 @@ export function createStreams(parts: StreamParts) {
     if (lastEventId !== null && !/^\d{1,15}$/.test(lastEventId))
       return new Response("Last-Event-ID must be the id of an event.\n", { status: 400 })
     if (openStreams >= MAX_STREAMS)
-      return new Response("Too many streams are open.\n", { status: 503, headers: { "Retry-After": "5" } })
+      return new Response("Too many streams are open. Close one, or try again in a few seconds.\n", {
+        status: 503,
+        headers: { "Retry-After": "5" },
+      })
     const subscriptions = new URL(request.url).searchParams.get("subscription")?.split(",").filter(Boolean)
     const reader = createReader(parts, subscriptions, lastEventId === null ? undefined : Number(lastEventId))
     const abort = new AbortController()
@@ -75,7 +78,7 @@ async function nextEvent(reader: Reader, signal: AbortSignal): Promise<string | 
     if (signal.aborted) break
     if (event !== undefined) return event
     if (performance.now() > keepAliveAt) return ":\n\n"
-    await pause(CHECK_EVERY_MS, undefined, { signal })
+    await pause(CHECK_INTERVAL_MS, undefined, { signal })
   }
   return undefined
 }
@@ -89,7 +92,7 @@ type Reader = {
 
 /** Finds what is new since the last call. Reads only if the file has changed. */
 function createReader(
-  { suggestions, mayLeave }: StreamParts,
+  { suggestions, mayBeSent }: StreamParts,
   subscriptions: string[] | undefined,
   lastEventId: number | undefined,
 ): Reader {
@@ -109,11 +112,11 @@ function createReader(
       const [firstPending] = store.list({ status: "pending", after: 0, limit: 1 })
       after = firstPending ? firstPending.seq - 1 : newestAtStart
     }
-    const next = store.list({ after, limit: BATCH_SIZE })
-    after = next.at(-1)?.seq ?? after
-    if (next.length < BATCH_SIZE) version = currentVersion
-    nextIds = next.filter(isSelected).map(({ id }) => id)
-    return next.length > 0
+    const batch = store.list({ after, limit: BATCH_SIZE })
+    after = batch.at(-1)?.seq ?? after
+    if (batch.length < BATCH_SIZE) version = currentVersion
+    nextIds = batch.filter(isSelected).map(({ id }) => id)
+    return batch.length > 0
   }
   const isSelected = ({ subscription, seq, status }: StoredSuggestion) =>
     subscription !== undefined &&
@@ -135,7 +138,7 @@ function createReader(
           suggestion &&
           isSelected(suggestion) &&
           isStreamed(store, suggestion) &&
-          (await mayLeave(suggestion.moment.project))
+          (await mayBeSent(suggestion.moment.project))
         ) {
           lastSentId = suggestion.id
           return `id: ${suggestion.seq}\nevent: suggestion\ndata: ${webhookBody(suggestion)}\n\n`

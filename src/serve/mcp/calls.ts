@@ -7,7 +7,9 @@ export function formatCall(name: string, input: object): string {
   return `${name} ${JSON.stringify(input)}`
 }
 
-/** The call for a command line that a tool printed, or the command line if agents have no such tool. */
+/**
+ * The call for a command line that a tool printed. If agents have no such tool, tells them to run the command line in a shell.
+ */
 export function callForCommand(commandLine: string, offered: readonly OfferedTool[]): string {
   return callFor(commandLine, offered) ?? `in a shell: ${commandLine}`
 }
@@ -40,7 +42,7 @@ function callFor(commandLine: string, offered: readonly OfferedTool[]): string |
   return Object.keys(input).every(isOffered) ? formatCall(tool.mcp.name, input) : undefined
 }
 
-/** The tool that is a form of the command, if one of the words chooses it, and the remaining words. */
+/** Some options and words of a command have a tool of their own. Returns that tool and the remaining words. */
 function findForm(name: string | undefined, words: string[], offered: readonly OfferedTool[]) {
   for (const tool of offered) {
     const { command, option, word } = tool.cli.formOf ?? {}
@@ -60,8 +62,8 @@ const COMMANDS =
   /`(dex [a-z]+(?: [^`]*)?)`|\b(dex [a-z]+\b(?! ?_)(?: (?:'[^']*'|<[\w-]+>|\w+(?:\|\w+)+|--[a-z-]+))*)|--([a-z]+(?:-[a-z]+)*)/g
 
 /**
- * Rewrites a text for people, which names commands and options, with calls and fields for agents. Commands without a tool stay as
- * they are.
+ * Adapts a text that was written for people: replaces commands and options with an agent's calls and fields. Commands without a
+ * tool stay as they are.
  */
 export function commandsToCalls(text: string, offered: readonly OfferedTool[]): string {
   return text.replace(COMMANDS, (match, quoted?: string, bare?: string, flag?: string) => {
@@ -88,7 +90,7 @@ function setArgument(target: Record<string, unknown>, [first, ...rest]: string[]
   }
 }
 
-/** Splits a command line that dex printed. A word may be quoted as '…', in which '\'' stands for a quotation mark. */
+/** Splits a command line that dex printed. A word may be quoted as '…', in which '\'' is a quotation mark. */
 function shellWords(line: string): string[] {
   return [...line.matchAll(/(?:'[^']*'|\\'|[^\s'\\]+)+/g)].map(([word]) =>
     word.replace(/'([^']*)'|\\'/g, (_, inside?: string) => inside ?? "'"),

@@ -6,35 +6,35 @@ import type { ExtraFacts } from "../../tools/context.ts"
 import { createThreadLock } from "./thread-lock.ts"
 
 export type ThreadStart = { env: Record<string, string | undefined>; cwd: string; version: string }
-export type ServeThreadOrder = { type: "look" } | { type: "learn"; also: ExtraFacts }
+export type ServeThreadOrder = { type: "read" } | { type: "learn"; extraFacts: ExtraFacts }
 export type ThreadAnswer =
-  | { type: "looked"; complete: boolean; lacksVectors: boolean }
+  | { type: "read"; complete: boolean; lacksVectors: boolean }
   | { type: "learned"; notes: string[] }
 
 export type Freshness = {
   /** Resolves when everything new has been read, or after `withinMs`; reading then continues in the background. Never throws. */
-  pickUp(withinMs: number, signal?: AbortSignal): Promise<void>
+  readNewMessages(withinMs: number, signal?: AbortSignal): Promise<void>
   /**
-   * Updates the facts, and returns notes about anything that was not learned yet. After `withinMs`, it continues in the
-   * background. Never throws.
+   * Updates the facts, and returns notes about anything that was not learned yet. After `withinMs`, learning continues in
+   * the background. Never throws.
    */
-  learn(also: ExtraFacts, withinMs: number, signal?: AbortSignal): Promise<string[]>
+  learn(extraFacts: ExtraFacts, withinMs: number, signal?: AbortSignal): Promise<string[]>
   /** The time up to which everything has been read. Undefined if this server has not read everything yet. */
   asOf(): number | undefined
   /** Stops reading after the current conversation. Returns false if it was still reading after `withinMs`. */
   stop(withinMs: number): Promise<boolean>
 }
 
-/** The minimum time between two looks for new messages, in milliseconds, so that a burst of calls looks only once. */
-const LOOK_EVERY_MS = 1_000
+/** The minimum time between two reads of new messages, in milliseconds, so that a burst of calls causes only one. */
+const READ_INTERVAL_MS = 1_000
 /** A small heap, because there are as many servers as running agents. */
-const HEAP = { maxYoungGenerationSizeMb: 6 }
+const HEAP_LIMITS = { maxYoungGenerationSizeMb: 6 }
 /** The minimum time between two starts of an embedding process, in milliseconds. Each one embeds for at most a minute. */
-const EMBED_EVERY_MS = 60_000
+const EMBED_INTERVAL_MS = 60_000
 export const STILL_LEARNING = "dex is still learning, so this answer may be incomplete. Try again in a moment."
 
 /**
- * Looks for new messages in a separate thread, so that the server can answer meanwhile. Calls `onLearned` whenever it has
+ * Reads new messages in a separate thread, so that the server can answer meanwhile. Calls `onLearned` whenever it has
  * learned, or has failed to learn.
  */
 export function createFreshness(start: ThreadStart, log: (line: string) => void, onLearned = () => {}): Freshness {
@@ -42,14 +42,14 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
   const stopping = new AbortController()
   let thread: Subprocess<ServeThreadOrder, ThreadAnswer> | undefined
   let lastAnswer: Promise<unknown> = Promise.resolve()
-  let looking: Promise<void> | undefined
+  let reading: Promise<void> | undefined
   let learning: Promise<string[]> | undefined
-  let lookedAt = Number.NEGATIVE_INFINITY
+  let readStartedAt = Number.NEGATIVE_INFINITY
   let freshAsOf: number | undefined
   const runningThread = (): NonNullable<typeof thread> => {
     if (thread && !thread.hasEnded()) return thread
-    // Only JSON-RPC may reach stdout, whatever a thread prints.
-    const options = { data: { ...start, lock: lock.shared }, limits: HEAP, log, isUnref: true }
+    // The output of the thread goes to the log, because only JSON-RPC may reach stdout.
+    const options = { data: { ...start, lock: lock.shared }, limits: HEAP_LIMITS, log, isUnref: true }
     thread = startThread<ServeThreadOrder, ThreadAnswer>(subprocessFile("./serve-thread.ts", import.meta.url), options)
     thread.ended.then(() => lock.finish())
     return thread
@@ -64,27 +64,27 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
   }
   let embeddedAt = Number.NEGATIVE_INFINITY
   const embedInBackground = async () => {
-    if (Math.abs(Date.now() - embeddedAt) < EMBED_EVERY_MS) return
+    if (Math.abs(Date.now() - embeddedAt) < EMBED_INTERVAL_MS) return
     embeddedAt = Date.now()
     const { startBackgroundSync } = await import("../../app/background.ts")
     await startBackgroundSync(dexHome(start.env).dir, start.env, ["--no-wait"])
   }
-  const look = () => {
-    if (looking) return looking
-    const startedAt = Date.now() // a complete look has read everything up to this time
-    lookedAt = startedAt
-    looking = sendOrder({ type: "look" }).then((answer) => {
-      looking = undefined
+  const readMessages = () => {
+    if (reading) return reading
+    const startedAt = Date.now() // if the order completes, everything up to this time has been read
+    readStartedAt = startedAt
+    reading = sendOrder({ type: "read" }).then((answer) => {
+      reading = undefined
       if (answer.type === "failed") log(`New messages could not be read: ${answer.problem}`)
-      else if (answer.type === "looked") {
+      else if (answer.type === "read") {
         if (answer.complete) freshAsOf = startedAt
         if (answer.lacksVectors) embedInBackground()
       }
     })
-    return looking
+    return reading
   }
-  const learn = (also: ExtraFacts) => {
-    learning = sendOrder({ type: "learn", also }).then((answer) => {
+  const learn = (extraFacts: ExtraFacts) => {
+    learning = sendOrder({ type: "learn", extraFacts }).then((answer) => {
       learning = undefined
       onLearned()
       if (answer.type === "failed") return [`dex could not learn from new messages: ${answer.problem}`]
@@ -96,18 +96,18 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     asOf: () => freshAsOf,
     stop: async (withinMs) => {
       if (lock.close()) return true
-      stopping.abort() // the thread stays, because this process is about to end and must not do so while the thread is working
+      stopping.abort() // the thread is not terminated, because Node crashes if a thread ends inside SQLite
       await withTimeout(lastAnswer, withinMs, undefined, undefined)
       return lock.close()
     },
-    pickUp: async (withinMs, signal) => {
+    readNewMessages: async (withinMs, signal) => {
       // The difference is absolute because the clock may have been set back.
-      if (looking === undefined && Math.abs(Date.now() - lookedAt) < LOOK_EVERY_MS) return
-      await withTimeout(look(), withinMs, signal, undefined)
+      if (reading === undefined && Math.abs(Date.now() - readStartedAt) < READ_INTERVAL_MS) return
+      await withTimeout(readMessages(), withinMs, signal, undefined)
     },
-    learn: async (also, withinMs, signal) => {
+    learn: async (extraFacts, withinMs, signal) => {
       if (learning) return [STILL_LEARNING]
-      return withTimeout(learn(also), withinMs, signal, [STILL_LEARNING])
+      return withTimeout(learn(extraFacts), withinMs, signal, [STILL_LEARNING])
     },
   }
 }

@@ -41,24 +41,24 @@ async function runOrder(order: ServeThreadOrder, signal: AbortSignal): Promise<T
       dex.close()
     }
   }
-  if (order.type === "learn" && order.also.only === "spending")
+  if (order.type === "learn" && order.extraFacts.only === "spending")
     // A sync also records spending. If another sync is already running, that one records it.
     return { type: "learned", notes: (await readInSubprocess(signal)) ? [] : [ANOTHER_IS_LEARNING] }
   if (order.type === "learn")
-    return withDex(async (dex) => ({ type: "learned", notes: await learnNow(dex, order.also) }))
-  const looked = await withDex((dex) => look(dex, signal))
-  if (looked) return looked
+    return withDex(async (dex) => ({ type: "learned", notes: await learnNow(dex, order.extraFacts) }))
+  const answer = await withDex((dex) => readHere(dex, signal))
+  if (answer) return answer
   const complete = await readInSubprocess(signal)
-  return withDex(async (dex) => ({ type: "looked", complete, lacksVectors: await lacksVectors(dex) }))
+  return withDex(async (dex) => ({ type: "read", complete, lacksVectors: await lacksVectors(dex) }))
 }
 
 /** Reads new messages. Returns undefined if there are too many to read in this thread. */
-async function look(dex: Dex, signal: AbortSignal): Promise<ThreadAnswer | undefined> {
-  const limits = { mostBytes: MAX_BYTES_HERE, quick: true, signal }
+async function readHere(dex: Dex, signal: AbortSignal): Promise<ThreadAnswer | undefined> {
+  const limits = { maxBytes: MAX_BYTES_HERE, quick: true, signal }
   const result = await syncHistory(await dex.syncDeps(), limits)
   if ("largestUnitBytes" in result) return undefined
   if (!result.busy && dex.hasKnowledge()) await learnNow(dex)
-  return { type: "looked", complete: result.complete, lacksVectors: await lacksVectors(dex) }
+  return { type: "read", complete: result.complete, lacksVectors: await lacksVectors(dex) }
 }
 
 /**

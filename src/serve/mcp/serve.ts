@@ -1,4 +1,3 @@
-import { setFlagsFromString } from "node:v8"
 import {
   isJSONRPCNotification,
   isJSONRPCRequest,
@@ -9,7 +8,7 @@ import {
 } from "@modelcontextprotocol/server"
 import { serveStdio } from "@modelcontextprotocol/server/stdio"
 import { createDex } from "../../app/dex.ts"
-import { tracesWritten } from "../../app/run.ts"
+import { waitForTraces } from "../../app/run.ts"
 import { codeOf } from "../../core/error.ts"
 import { toJson } from "../../render/json.ts"
 import { safe } from "../../render/terminal.ts"
@@ -25,17 +24,20 @@ export type CreateServer = (parts: ServerParts) => Server
 
 /** How long requests that arrived before stdin closed may still be answered, in milliseconds. */
 const LAST_ANSWERS_MS = 1_000
+/**
+ * How long a server that has nothing more to do still lives, in milliseconds, so that V8's threads can finish what they compile. If
+ * one of them waits for garbage collection while Node exits, the process never ends (nodejs/node#54918).
+ */
+const SETTLE_MS = 20
 /** How long the process may take to end after stdin closed, in milliseconds, including the time for the last answers. */
 const END_WITHIN_MS = 1_200
-const CHECK_PARENT_EVERY_MS = 1_000
+const PARENT_CHECK_INTERVAL_MS = 1_000
 
 /**
- * Serves MCP on stdin and stdout, in the client's protocol era. Ends the process when stdin closes or the parent dies, even if
- * something is running: the next sync continues an interrupted one, and an orphan is useless.
+ * Serves MCP on stdin and stdout, in the client's version of the protocol. Ends the process when stdin closes or the parent dies,
+ * even if something is running: the next sync continues an interrupted one, and an orphan is useless.
  */
 export function serve({ version, env, cwd }: ServeOptions, create: CreateServer = createServer): Promise<never> {
-  // There are as many servers as running agents, and by default V8 lets 50 MB of garbage accumulate before it collects any.
-  setFlagsFromString("--optimize-for-size")
   const write = reserveStdout()
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
   process.on("uncaughtException", (error) => log(error.stack ?? String(error)))
@@ -45,16 +47,18 @@ export function serve({ version, env, cwd }: ServeOptions, create: CreateServer 
   const fresh = createFreshness(start, log)
   const use = reuseDex(() => createDex(start))
   const transport = lineTransport(write)
-  serveStdio(() => create({ version, use, fresh, log }), {
-    transport,
-    onerror: (error) => log(error.message),
-  })
-  void fresh.pickUp(0)
+  const createReading = () => {
+    const server = create({ version, use, fresh, log })
+    // Not before the client has its answer to `initialize`: starting a thread takes longer than that answer.
+    server.oninitialized = () => void fresh.readNewMessages(0)
+    return server
+  }
+  serveStdio(createReading, { transport, onerror: (error) => log(error.message) })
 
   process.stdin.on("data", transport.receive)
   const end = (closedAt: number) => {
     const remainingMs = closedAt + END_WITHIN_MS - performance.now()
-    void Promise.all([fresh.stop(Math.max(0, remainingMs)), tracesWritten()]).then(([isIdle]) => endProcess(isIdle))
+    void Promise.all([fresh.stop(Math.max(0, remainingMs)), waitForTraces()]).then(([isIdle]) => endProcess(isIdle))
   }
   const endNow = () => end(performance.now())
   process.stdin.on("error", endNow)
@@ -75,12 +79,13 @@ export function reserveStdout(): (line: string) => void {
 }
 
 /**
- * Ends the process. Node crashes if it exits while a thread is inside SQLite, so the process is then killed, which is safe,
- * because every write is a transaction. This happens only if the thread does not finish the current conversation in time.
+ * Ends the process. If the thread is still working, the process kills itself, because Node crashes if it exits while a thread is
+ * inside SQLite. This is safe, because every write is a transaction, and happens only if the thread does not finish the current
+ * conversation in time.
  */
 export function endProcess(isIdle: boolean): void {
-  if (isIdle) process.exit(0)
-  process.kill(process.pid, "SIGKILL")
+  if (isIdle) setTimeout(() => process.exit(0), SETTLE_MS)
+  else process.kill(process.pid, "SIGKILL")
 }
 
 /** Calls `end` when the parent dies. Stdin may then stay open, if another child of the parent has inherited it. */
@@ -88,7 +93,7 @@ function whenParentDies(end: () => void): void {
   const parent = process.ppid
   setInterval(() => {
     if (process.ppid !== parent || !mayBeAlive(parent)) end()
-  }, CHECK_PARENT_EVERY_MS).unref()
+  }, PARENT_CHECK_INTERVAL_MS).unref()
 }
 
 /**

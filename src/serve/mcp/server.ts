@@ -96,7 +96,7 @@ type Prompt = {
   title: string
   description: string
   arguments: { name: string; description: string; required: boolean }[]
-  /** The task for the agent. Every required argument is present. */
+  /** Returns the task for the agent. `args` contains every required argument. */
   text(args: PromptArguments): string
 }
 
@@ -109,7 +109,7 @@ const PROMPTS: readonly Prompt[] = [
     description: "What was said, decided or tried before about a topic, by any agent",
     arguments: [{ name: "topic", description: "A few words, an error text, a file", required: true }],
     text: ({ topic }) =>
-      `Find what was said, decided or tried before about ${quoted(topic!)}. First dex_search with its two to four rarest words, other words if nothing fits; then dex_timeline around the best hits; dex_get only for words that you will quote. Tell me in a few lines what was found or decided and why, what failed, what is open, each with its ref; say what you did not find. ${EVIDENCE} Check it against the code.`,
+      `Find what was said, decided or tried before about ${quote(topic!)}. First dex_search with its two to four rarest words, other words if nothing fits; then dex_timeline around the best hits; dex_get only for words that you will quote. Tell me in a few lines what was found or decided and why, what failed, what is open, each with its ref; say what you did not find. ${EVIDENCE} Check it against the code.`,
   },
   {
     name: "hand_over",
@@ -120,7 +120,7 @@ const PROMPTS: readonly Prompt[] = [
       { name: "to", description: "The agent that will continue it", required: false },
     ],
     text: ({ ref, to }) =>
-      `Write a brief with which ${to ? quoted(to) : "another agent"} can go on with the conversation ${quoted(ref!)}. In a shell, \`dex handover --print\` with that ref drafts one. Without a shell: ${formatCall("dex_get", { ids: [ref], format: "outline" })}; then dex_get around the messages that matter: the task, decisions, what failed, the end. The brief: goal; state; decisions and why; files; open ends; the ref of each. Only what stands there. ${EVIDENCE}`,
+      `Write a brief with which ${to ? quote(to) : "another agent"} can continue the conversation ${quote(ref!)}. In a shell, \`dex handover --print\` with that ref drafts one. Without a shell: ${formatCall("dex_get", { ids: [ref], format: "outline" })}; then dex_get around the messages that matter: the task, decisions, what failed, the end. The brief: goal; state; decisions and why; files; open ends; the ref of each. Write only what was said there. ${EVIDENCE}`,
   },
   {
     name: "today",
@@ -146,27 +146,27 @@ async function getPrompt(name: string, args: PromptArguments, dexDir: string): P
   const prompts = await promptsIn(dexDir)
   const prompt = prompts.find((one) => one.name === name)
   if (!prompt)
-    throw invalid(
+    throw invalidParams(
       `There is no prompt "${name.slice(0, 80)}". The prompts are ${prompts.map((one) => one.name).join(", ")}.`,
     )
   const missing = prompt.arguments.find((one) => one.required && !args[one.name]?.trim())
-  if (missing) throw invalid(`${missing.name} is missing: ${missing.description}.`)
+  if (missing) throw invalidParams(`${missing.name} is missing: ${missing.description}.`)
   return {
     description: prompt.description,
     messages: [{ role: "user", content: { type: "text", text: prompt.text(args) } }],
   }
 }
 
-function invalid(message: string): ProtocolError {
+function invalidParams(message: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, message)
 }
 
-function quoted(words: string): string {
+function quote(words: string): string {
   return JSON.stringify(words.trim())
 }
 
-const PREFIX = "dex://conversation/"
-const MIME = "text/plain"
+const URI_PREFIX = "dex://conversation/"
+const MIME_TYPE = "text/plain"
 /**
  * The maximum size of a resource, in tokens. A person chose the resource, so it may be larger than a tool's default answer. Above
  * this size, Claude Code shows a warning.
@@ -178,11 +178,11 @@ const MAX_LISTED = 500
 
 const TEMPLATES = [
   {
-    uriTemplate: `${PREFIX}{ref}`,
+    uriTemplate: `${URI_PREFIX}{ref}`,
     name: "conversation",
     title: "A past conversation",
-    description: `What was said in a conversation, or around one message of it. ref, percent-encoded: claude_code:1f3c, claude_code:1f3c#12, or current. The list names the newest ${MAX_LISTED}; dex_search and dex_list find all.`,
-    mimeType: MIME,
+    description: `The text of a conversation, or of one message and those around it. ref is percent-encoded: claude_code%3A1f3c, claude_code%3A1f3c%2312, or current. Only the newest ${MAX_LISTED} are listed; dex_search and dex_list find the others.`,
+    mimeType: MIME_TYPE,
   },
 ]
 
@@ -211,9 +211,9 @@ async function listResources(
 async function readResource(uri: string, context: CallContext, parts: ServerParts): Promise<ReadResourceResult> {
   const ref = refOf(uri)
   if (ref === undefined)
-    throw new ResourceNotFoundError(uri, `There is no such resource. A conversation is ${PREFIX}{ref}.`)
+    throw new ResourceNotFoundError(uri, `There is no such resource. A conversation is ${URI_PREFIX}{ref}.`)
   const result = await runForResource("dex_get", { ids: [ref], max_tokens: READ_TOKENS }, context, parts, uri)
-  return { contents: [{ uri, mimeType: MIME, text: result.text }] }
+  return { contents: [{ uri, mimeType: MIME_TYPE, text: result.text }] }
 }
 
 function resourceOf({
@@ -227,20 +227,20 @@ function resourceOf({
 }: ListedConversation["conversations"][number]) {
   const origin = [source, safeLine(project), date.slice(0, 10)].filter(Boolean).join(" · ")
   return {
-    uri: `${PREFIX}${encodeURIComponent(id)}`,
+    uri: `${URI_PREFIX}${encodeURIComponent(id)}`,
     name: id,
     title: safeLine(title),
     description: `${origin} · ${message_count} messages, ~${estimated_tokens} tokens`,
-    mimeType: MIME,
+    mimeType: MIME_TYPE,
     annotations: date !== "" ? { lastModified: date } : undefined,
   }
 }
 
 /** Undefined if the URI names no conversation. The `#` before a message's number need not be encoded. */
 function refOf(uri: string): string | undefined {
-  if (!uri.startsWith(PREFIX)) return undefined
+  if (!uri.startsWith(URI_PREFIX)) return undefined
   try {
-    return decodeURIComponent(uri.slice(PREFIX.length)) || undefined
+    return decodeURIComponent(uri.slice(URI_PREFIX.length)) || undefined
   } catch {
     return undefined // a lone % or broken UTF-8
   }

@@ -3,6 +3,7 @@ import { why } from "../../answers/why.ts"
 import { sectionsOf, shareText } from "../../answers/why-page.ts"
 import { type Format, formatCount } from "../../core/format.ts"
 import { hitRef } from "../../core/ref.ts"
+import { isInTitle } from "../../core/suggestion.ts"
 import type { InputOf, OutputOf, Tool } from "../../core/tool.ts"
 import { clip, safe, safeLine } from "../../render/terminal.ts"
 import { many } from "../../render/words.ts"
@@ -30,7 +31,7 @@ export function answerText(name: string, output: unknown, offered: OfferedTools,
 }
 
 type Line = string | undefined
-type Form = (output: unknown, offered: OfferedTools, input: unknown) => Line[]
+type TextForm = (output: unknown, offered: OfferedTools, input: unknown) => Line[]
 const FORMS = new Map([
   textForm(search, searchLines),
   textForm(list, listLines),
@@ -46,8 +47,8 @@ const FORMS = new Map([
 function textForm<T extends Tool<Dex>>(
   tool: T,
   lines: (output: OutputOf<T>, offered: OfferedTools, input: InputOf<T>) => Line[],
-): [string, Form] {
-  return [tool.mcp!.name, lines as Form]
+): [string, TextForm] {
+  return [tool.mcp!.name, lines as TextForm]
 }
 
 type SearchOutput = OutputOf<typeof search>
@@ -56,8 +57,9 @@ type GetOutput = OutputOf<typeof show>
 type Timeline = OutputOf<typeof timeline>
 type SuggestOutput = OutputOf<typeof suggest>
 type SuggestedItem = NonNullable<SuggestOutput["waiting"]>[number]["items"][number]
-type ListedItem = Pick<SuggestedItem, "kind" | "title" | "summary" | "reason" | "relevance" | "ref" | "file"> & {
+type ListedItem = Pick<SuggestedItem, "kind" | "title" | "summary" | "reason" | "ref" | "file"> & {
   number?: number
+  relevance?: number
 }
 type Stats = OutputOf<typeof stats>
 type Guide = OutputOf<typeof guide>
@@ -71,11 +73,12 @@ type Row = Pick<
 const MESSAGES_PER_GET = 5
 
 function searchLines(
-  { results, total, total_is_at_least, kinds, mode, degraded, notes }: SearchOutput,
+  { results, pack, total, total_is_at_least, kinds, mode, degraded, notes }: SearchOutput,
   offered: OfferedTools,
 ): Line[] {
   const best = results[0]
   const remarks = [...notes, ...(degraded ?? [])].map((note) => `note: ${safeLine(commandsToCalls(note, offered))}`)
+  if (pack && pack.passages.length > 0) return [...pack.text.split("\n"), ...remarks]
   if (!best)
     return [
       "Nothing found.",
@@ -180,7 +183,7 @@ function getLines(
           ? [outlineLine(message)]
           : [
               `#${message.index} ${message.role} (${message.origin})${message.date ? ` ${message.date}` : ""}${message.state ? ` ${message.state}` : ""}`,
-              indented(message.content),
+              indent(message.content),
               message.cut &&
                 `note: ${message.cut.characters_left_out} characters of it left out; next: ${callForCommand(message.cut.continue_with, offered)}`,
             ],
@@ -206,7 +209,7 @@ function filesLine(files: string[], format: Format): string {
   return format === "outline" ? clip(line, OUTLINE_FILES_CHARS) : line
 }
 
-/** Whose words a message of each role contains by default. */
+/** The usual origin of a message of each role. An outline names only other origins. */
 const DEFAULT_ORIGINS: Record<string, string> = {
   user: "person",
   assistant: "agent",
@@ -216,7 +219,7 @@ const DEFAULT_ORIGINS: Record<string, string> = {
 
 /**
  * One line with the cost of reading the message. It begins with dex's own words, so that the message's text cannot be mistaken
- * for a line of dex.
+ * for one of dex's own lines.
  */
 function outlineLine({
   index,
@@ -255,8 +258,7 @@ function suggestLines({ id, suggestions, waiting = [], notes }: SuggestOutput, o
   const refs = [...suggestions, ...waiting.flatMap(({ items }) => items)].map(({ ref }) => ref)
   // Commits are left out, because dex_get does not show them.
   const ref = refs.find((one) => one !== undefined && !one.startsWith("git:"))
-  const head =
-    suggestions.length === 1 ? "1 thing." : `${suggestions.length} suggestions, the likeliest to be used first.`
+  const head = suggestions.length === 1 ? "1 suggestion." : `${suggestions.length} suggestions.`
   return [
     suggestions.length > 0 ? head : undefined,
     ...suggestions.flatMap(itemLines),
@@ -271,12 +273,16 @@ function suggestLines({ id, suggestions, waiting = [], notes }: SuggestOutput, o
 }
 
 function itemLines({ number, kind, title, summary, reason, relevance, ref, file }: ListedItem, i: number): Line[] {
-  const about = file === undefined || title.includes(file) ? "" : `; about ${safeLine(file)}`
+  const facts = [
+    relevance === undefined ? undefined : `${Math.round(relevance * 100)} % likely`,
+    file === undefined || title.includes(file) ? undefined : `about ${safeLine(file)}`,
+    ref === undefined ? undefined : `ref ${safeLine(ref)}`,
+  ].filter((fact) => fact !== undefined)
   return [
     `${number ?? i + 1} ${kind}: ${safeLine(title)}`,
-    summary === "" ? undefined : indented(summary),
+    isInTitle({ title, summary }) ? undefined : indent(summary),
     `  why: ${safeLine(reason)}`,
-    `  ${Math.round(relevance * 100)} % likely${about}${ref === undefined ? "" : `; ref ${safeLine(ref)}`}`,
+    facts.length === 0 ? undefined : `  ${facts.join("; ")}`,
   ]
 }
 
@@ -322,7 +328,7 @@ function sizeOf(row: Row): string {
   return `${sizeOfRow(row)}, ~${row.estimated_tokens} tokens`
 }
 
-function indented(text: string): string {
+function indent(text: string): string {
   return safe(text)
     .split("\n")
     .map((line) => `  ${line}`)

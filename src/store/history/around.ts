@@ -4,57 +4,61 @@ import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { MESSAGE_FLAGS } from "./flags.ts"
 
 type NumberedRef = Ref & { number: number }
-type Anchor = RowOf<typeof ANCHOR>
-const ANCHOR = { id: "integer", project_id: "integer?", number: "integer", at: "integer?" } as const
-/** `edge` is the end of a conversation that is searched for earlier messages, or the start of one that is searched for later ones. */
-const SPAN = { id: "integer", source: "text", native_id: "text", edge: "integer?" } as const
+type Anchor = RowOf<typeof ANCHOR_ROW>
+const ANCHOR_ROW = { id: "integer", project_id: "integer?", number: "integer", at: "integer?" } as const
+/** One end of a conversation's time span (`edge`): the later one in a search for earlier messages, otherwise the earlier one. */
+const SPAN_ROW = { id: "integer", source: "text", native_id: "text", edge: "integer?" } as const
 type NearbyMessage = NumberedRef & { at: number; conversation: number }
 
-const SPANS_BEFORE = `select id, source, native_id, ended_at as edge from conversation
+const SELECT_SPANS_BEFORE = `select id, source, native_id, ended_at as edge from conversation
   where (project_id = @project_id or id = @id) and ifnull(started_at, @at) <= @at order by ended_at desc nulls first`
-const SPANS_AFTER = `select id, source, native_id, started_at as edge from conversation
+const SELECT_SPANS_AFTER = `select id, source, native_id, started_at as edge from conversation
   where (project_id = @project_id or id = @id) and ifnull(ended_at, @at) >= @at order by started_at nulls first`
-// If messages have the same time, those of the older conversation come first.
-const BEFORE = `select number, at from message where conversation_id = @of and not flags & @uncounted
+// Messages with the same time are sorted by the conversation's row id, then by number.
+const SELECT_BEFORE = `select number, at from message where conversation_id = @of and not flags & @uncounted
   and (at < @at or (at = @at and (conversation_id, number) < (@id, @number))) order by at desc, number desc limit @most`
-const AFTER = `select number, at from message where conversation_id = @of and not flags & @uncounted
+const SELECT_AFTER = `select number, at from message where conversation_id = @of and not flags & @uncounted
   and (at > @at or (at = @at and (conversation_id, number) > (@id, @number))) order by at, number limit @most`
 
-/** Returns the messages of a project's conversations just before and after one message, in order of time. */
+/** Returns one message, together with the messages just before and after it in its project, in order of time. */
 export function messagesAround(db: Db, ref: NumberedRef, before: number, after: number): NumberedRef[] {
   const anchor = rowQuery(
     db,
     `select c.id, c.project_id, m.number, m.at from conversation c join message m on m.conversation_id = c.id
        where c.source = ? and c.native_id = ? and m.number = ?`,
-    ANCHOR,
+    ANCHOR_ROW,
   ).get(sourceWithOwner(ref), ref.id, ref.number)
   if (anchor === undefined) return []
   if (anchor.at === null) return [ref]
-  const earlier = nearest(db, anchor, before, { spans: SPANS_BEFORE, messages: BEFORE, direction: -1 })
-  const later = nearest(db, anchor, after, { spans: SPANS_AFTER, messages: AFTER, direction: 1 })
+  const earlier = nearestMessages(db, anchor, before, {
+    spans: SELECT_SPANS_BEFORE,
+    messages: SELECT_BEFORE,
+    direction: -1,
+  })
+  const later = nearestMessages(db, anchor, after, { spans: SELECT_SPANS_AFTER, messages: SELECT_AFTER, direction: 1 })
   return [...earlier.reverse(), ref, ...later].map(({ source, id, number }) => ({ source, id, number }))
 }
 
-/** Returns the nearest messages first. Opens a conversation only if it may contain a message nearer than those already found. */
-function nearest(
+/** Returns messages, nearest first. Opens a conversation only if it may contain a message nearer than those already found. */
+function nearestMessages(
   db: Db,
   anchor: Anchor,
   limit: number,
-  side: { spans: string; messages: string; direction: 1 | -1 },
+  search: { spans: string; messages: string; direction: 1 | -1 },
 ): NearbyMessage[] {
   if (limit === 0) return []
   const { id, number, at, project_id } = anchor
-  const messages = rowQuery(db, side.messages, { number: "integer", at: "integer" })
+  const selectMessages = rowQuery(db, search.messages, { number: "integer", at: "integer" })
   const uncounted = MESSAGE_FLAGS.superseded | MESSAGE_FLAGS.copied
-  const order = (a: NearbyMessage, b: NearbyMessage) =>
-    side.direction * (a.at - b.at || a.conversation - b.conversation || a.number - b.number)
+  const compare = (a: NearbyMessage, b: NearbyMessage) =>
+    search.direction * (a.at - b.at || a.conversation - b.conversation || a.number - b.number)
   let nearestSoFar: NearbyMessage[] = []
-  for (const span of rowQuery(db, side.spans, SPAN).all({ id, project_id, at })) {
+  for (const span of rowQuery(db, search.spans, SPAN_ROW).all({ id, project_id, at })) {
     const farthest = nearestSoFar.length === limit ? nearestSoFar.at(-1)! : undefined
-    if (farthest && span.edge !== null && side.direction * (span.edge - farthest.at) > 0) break
-    const rows = messages.all({ of: span.id, id, number, at, most: limit, uncounted })
-    const hits = rows.map((row) => ({ ...row, source: span.source, id: span.native_id, conversation: span.id }))
-    nearestSoFar = [...nearestSoFar, ...hits].sort(order).slice(0, limit)
+    if (farthest && span.edge !== null && search.direction * (span.edge - farthest.at) > 0) break
+    const rows = selectMessages.all({ of: span.id, id, number, at, most: limit, uncounted })
+    const found = rows.map((row) => ({ ...row, source: span.source, id: span.native_id, conversation: span.id }))
+    nearestSoFar = [...nearestSoFar, ...found].sort(compare).slice(0, limit)
   }
   return nearestSoFar
 }

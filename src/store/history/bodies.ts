@@ -6,18 +6,18 @@ import type { MessageWrite } from "./store.ts"
 
 const CHUNK_CHARS = 128 << 10
 
-/** A message and the chunk that contains its body; -1 until one is assigned. */
+/** A message and the number of the chunk that contains its body; -1 until a chunk is assigned. */
 export type PlacedMessage = { number: number; line: string; chunk: number; old?: { line: string } }
 
 export function bodyLine(number: number, { model, usage, parts, effects }: MessageWrite): string {
   return JSON.stringify({ n: number, model, usage, parts, effects: effects?.length ? effects : undefined })
 }
-const BODY_BLOCK = { conversation_id: "integer", chunk: "integer", data: "blob", sum: "integer?" } as const
+const BODY_ROW = { conversation_id: "integer", chunk: "integer", data: "blob", sum: "integer?" } as const
 
-/** Returns every message's body line by number, except those in damaged blocks. */
+/** Returns a conversation's body lines by message number, without those in damaged blocks. */
 export function loadLines(db: Db, id: number): Map<number, string> {
   const lines = new Map<number, string>()
-  const blocks = rowQuery(db, "select * from body where conversation_id = ?", BODY_BLOCK).iterate(id)
+  const blocks = rowQuery(db, "select * from body where conversation_id = ?", BODY_ROW).iterate(id)
   for (const block of blocks) {
     // In a damaged table, the query may also return blocks of other conversations, so check the id too.
     if (block.conversation_id !== id || !isIntact(db, "body", block)) continue
@@ -32,31 +32,31 @@ export function saveBodies(db: Db, id: number, messages: PlacedMessage[], delete
     messages.filter((message) => message.chunk >= 0),
     (message) => message.chunk,
   )
-  const dirty = new Set(deleted.map((row) => row.chunk))
-  for (const message of messages) if (message.old && message.old.line !== message.line) dirty.add(message.chunk)
+  const changedChunks = new Set(deleted.map((row) => row.chunk))
+  for (const message of messages) if (message.old && message.old.line !== message.line) changedChunks.add(message.chunk)
 
-  const fresh = messages.filter((message) => message.chunk < 0).sort((a, b) => a.number - b.number)
-  let chunk = [...byChunk.keys(), ...dirty].reduce((last, number) => Math.max(last, number), 0)
+  const newMessages = messages.filter((message) => message.chunk < 0).sort((a, b) => a.number - b.number)
+  let chunk = [...byChunk.keys(), ...changedChunks].reduce((last, number) => Math.max(last, number), 0)
   let chars = (byChunk.get(chunk) ?? []).reduce((sum, message) => sum + message.line.length, 0)
-  for (const message of fresh) {
+  for (const message of newMessages) {
     if (chars >= CHUNK_CHARS) {
       chunk++
       chars = 0
     }
     message.chunk = chunk
     chars += message.line.length
-    dirty.add(chunk)
-    const members = byChunk.get(chunk)
-    if (members) members.push(message)
+    changedChunks.add(chunk)
+    const chunkMessages = byChunk.get(chunk)
+    if (chunkMessages) chunkMessages.push(message)
     else byChunk.set(chunk, [message])
   }
   const save = db.prepare("insert or replace into body (conversation_id, chunk, data, sum) values (?, ?, ?, ?)")
-  for (const number of dirty) {
-    const members = byChunk.get(number)
-    if (!members || members.length === 0)
+  for (const number of changedChunks) {
+    const chunkMessages = byChunk.get(number)
+    if (!chunkMessages || chunkMessages.length === 0)
       db.prepare("delete from body where conversation_id = ? and chunk = ?").run(id, number)
     else {
-      const { data } = packBlock(members.sort((a, b) => a.number - b.number).map((message) => message.line))
+      const { data } = packBlock(chunkMessages.sort((a, b) => a.number - b.number).map((message) => message.line))
       save.run(id, number, data, rowSum("body", [id, number, data]))
     }
   }

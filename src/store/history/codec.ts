@@ -1,18 +1,18 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib"
 
 /**
- * The size of a block in characters. Larger blocks compress better: 64 kB to 0.25 of their size, single parts of messages only to
- * 0.40. But with larger blocks, reading one message takes longer.
+ * A block is closed once it has this many characters. Larger blocks compress better: 64 kB shrink to 25 percent, a single part of
+ * a message only to 40 percent. But the larger a block, the longer it takes to read one message from it.
  */
 const BLOCK_CHARS = 64 << 10
 /**
- * The largest size to which a block may unpack, in bytes. dex's own blocks are much smaller: they exceed BLOCK_CHARS by at most
- * one line, and a line has at most a few megabytes.
+ * The maximum size of an unpacked block, in bytes. dex's own blocks are much smaller: they exceed BLOCK_CHARS by at most one
+ * line, and a line is at most a few megabytes long.
  */
 export const MAX_BLOCK_BYTES = 256 << 20
 
-/** Compressed JSON lines. */
-export type Block = { lines: number; bytes: number; data: Buffer }
+/** Compressed JSON lines. `bytes` is their size before compression. */
+export type Block = { lineCount: number; bytes: number; data: Buffer }
 
 /** Packs JSON lines into blocks of about `blockChars` each, in order. */
 export function packLines(lines: Iterable<string>, blockChars = BLOCK_CHARS): Block[] {
@@ -42,10 +42,13 @@ const ZSTD_OPTIONS = { params: { [constants.ZSTD_c_compressionLevel]: 3, [consta
 
 export function packBlock(lines: string[]): Block {
   const plain = encode(lines)
-  return { lines: lines.length, bytes: plain.length, data: zstdCompressSync(plain, ZSTD_OPTIONS) }
+  return { lineCount: lines.length, bytes: plain.length, data: zstdCompressSync(plain, ZSTD_OPTIONS) }
 }
 
-/** Encodes line by line: in a joined string, one character beyond Latin-1 makes encoding the block 3 × slower (measured). */
+/**
+ * Encodes line by line: if the lines were joined, one character beyond Latin-1 would make encoding the block three times slower
+ * (measured).
+ */
 function encode(lines: string[]): Buffer {
   const maxBytes = lines.reduce((sum, line) => sum + line.length * 3 + 1, 0)
   const bytes = Buffer.allocUnsafe(maxBytes)
@@ -58,22 +61,22 @@ function encode(lines: string[]): Buffer {
 }
 
 /**
- * The zstd settings for unpacking. With this chunk size, most blocks are decompressed in one chunk. Node's 16 kB chunks take a
+ * The zstd settings for unpacking. Most blocks fit into one chunk of this size. With Node's default of 16 kB, unpacking takes a
  * quarter longer.
  */
 const UNZSTD_OPTIONS = { maxOutputLength: MAX_BLOCK_BYTES, chunkSize: 160 << 10 }
 
-/** Throws if the bytes differ from those that were written. */
+/** Returns the JSON lines of a block. Throws if the block is damaged. */
 export function unpackBlock(data: Uint8Array): string[] {
   return unpackBytes(data).toString("utf8").split("\n")
 }
 
-/** Like `unpackBlock`, without decoding the text. */
+/** Decompresses a block without decoding its text. Throws if the block is damaged. */
 export function unpackBytes(data: Uint8Array): Buffer {
   return zstdDecompressSync(data, UNZSTD_OPTIONS)
 }
 
-/** Returns undefined if the bytes differ from those that were written, or if there are more than `maxLines` lines. */
+/** Like `unpackBlock`, but returns undefined if the block is damaged or has more than `maxLines` lines. */
 export function readBlock(data: Uint8Array, maxLines = Number.POSITIVE_INFINITY): string[] | undefined {
   const plain = tryUnpack(data)
   return plain && (maxLines === Number.POSITIVE_INFINITY || countLines(plain) <= maxLines)
@@ -91,17 +94,20 @@ function tryUnpack(data: Uint8Array): Buffer | undefined {
   try {
     return unpackBytes(data)
   } catch {
-    return undefined // zstd has many errors for damaged data; the difference does not matter here
+    return undefined // zstd reports damaged data with many different errors, which all mean the same here
   }
 }
 
-/** Returns the line of one message in a body block, without decoding the others. Undefined if it cannot be read. */
+/**
+ * Returns the line of one message in a body block without decoding the other lines, or undefined if the block is damaged or does
+ * not contain the message.
+ */
 export function lineOfMessage(data: Uint8Array, number: number): string | undefined {
   const plain = tryUnpack(data)
   if (!plain) return undefined
-  const mark = `{"n":${number},`
-  const newline = plain.indexOf(`\n${mark}`)
-  if (newline === -1 && plain.indexOf(mark) !== 0) return undefined
+  const prefix = `{"n":${number},`
+  const newline = plain.indexOf(`\n${prefix}`)
+  if (newline === -1 && plain.indexOf(prefix) !== 0) return undefined
   const start = newline + 1
   const end = plain.indexOf(10, start)
   return plain.toString("utf8", start, end === -1 ? plain.length : end)

@@ -6,7 +6,10 @@ import type { Collection } from "./store.ts"
 import { TABLES } from "./tables.ts"
 import { conversationsOnlyIn, deleteConversation } from "./write-conversation.ts"
 
-/** Saves a collection twice: also in `meta`, whose values have copies, because nothing else could restore a damaged row. */
+/**
+ * Saves a collection, and a copy of it in `meta`, because a damaged row could not be restored from anything else. The values in
+ * `meta` are themselves stored twice.
+ */
 export function saveCollection(db: Db, collection: Collection): void {
   inTransaction(db, () => {
     db.prepare(
@@ -27,12 +30,12 @@ export function saveCollection(db: Db, collection: Collection): void {
 
 const COPY_PREFIX = "collection:"
 
-/** Restores the collections whose row is damaged or missing, and returns their number. */
+/** Restores collections whose rows are damaged or missing from their copies in `meta`, and returns their number. */
 export function restoreCollections(db: Db): number {
   const rows = rowQuery(db, "select * from collection", TABLES.collection).all()
   const intact = new Set(rows.filter((row) => isIntact(db, "collection", row)).map(({ name }) => name))
-  const copies = valueQuery(db, "select value from meta where substr(key, 1, length(@copy)) = @copy", "text")
-  const lost = copies
+  const selectCopies = valueQuery(db, "select value from meta where substr(key, 1, length(@copy)) = @copy", "text")
+  const lost = selectCopies
     .all({ copy: COPY_PREFIX })
     .flatMap((value) => (tryParseJson(value) as Collection | undefined) ?? [])
     .filter(({ name }) => !intact.has(name))

@@ -10,8 +10,8 @@ import { isForgotten } from "./tombstones.ts"
 
 /**
  * Flags copied messages. A fork or a resumed conversation begins with a copy of another one, with the same message keys. The
- * conversation with the older file is the original. In the other one, those messages are flagged as copies, so that they are
- * found and counted once. `uncounted` is the number of messages of either conversation that no longer count, but did before.
+ * conversation with the older file is the original. In the other one, those messages are flagged as copies, so that each
+ * message is found and counted once. `uncounted` is the number of messages that counted until this call flagged them.
  */
 export function flagCopies(
   db: Db,
@@ -19,7 +19,7 @@ export function flagCopies(
   id: number,
   added: { key: Buffer; flags: number }[],
 ): { forkOf?: string; uncounted: number } | undefined {
-  const twins = new Set<number>()
+  const sharers = new Set<number>()
   const find = valueQuery(
     db,
     `select m.conversation_id from message m join conversation c on c.id = m.conversation_id
@@ -27,13 +27,13 @@ export function flagCopies(
     "integer",
   )
   for (const { key, flags } of added) {
-    if (flags & MESSAGE_FLAGS.prompt) for (const twin of find.all(key, id, source)) twins.add(twin)
+    if (flags & MESSAGE_FLAGS.prompt) for (const sharer of find.all(key, id, source)) sharers.add(sharer)
   }
-  if (twins.size === 0) return undefined
+  if (sharers.size === 0) return undefined
   let forkOf: { id: string; shared: number } | undefined
   let uncounted = 0
-  for (const twin of twins) {
-    const [original, copy] = isOlder(db, twin, id) ? [twin, id] : [id, twin]
+  for (const sharer of sharers) {
+    const [original, copy] = isOlder(db, sharer, id) ? [sharer, id] : [id, sharer]
     uncounted += valueQuery(
       db,
       "select count(*) from message where conversation_id = ? and not flags & 6 and key in (select key from message where conversation_id = ?)",
@@ -49,15 +49,15 @@ export function flagCopies(
       if (!forkOf || shared > forkOf.shared) forkOf = { id: nativeId, shared }
     } else {
       const nativeId = valueQuery(db, "select native_id from conversation where id = ?", "text").get(id)!
-      db.prepare("update conversation set fork_of = ifnull(fork_of, ?) where id = ?").run(nativeId, twin)
-      refreshUsage(db, twin)
-      refreshCounts(db, twin)
+      db.prepare("update conversation set fork_of = ifnull(fork_of, ?) where id = ?").run(nativeId, sharer)
+      refreshUsage(db, sharer)
+      refreshCounts(db, sharer)
     }
   }
   return { forkOf: forkOf?.id, uncounted }
 }
 
-/** Returns the conversations that share a prompt with one of these, including these. */
+/** Returns the row ids of all conversations that share a prompt with one of `refs`, including those in `refs` with prompts. */
 export function conversationsSharingPrompts(db: Db, refs: Ref[]): number[] {
   const find = valueQuery(
     db,
@@ -72,8 +72,9 @@ export function conversationsSharingPrompts(db: Db, refs: Ref[]): number[] {
 }
 
 /**
- * Call this after an original was forgotten. The oldest remaining copy of a message then counts as the original, and nothing
- * refers to the forgotten conversation any more. Ignores conversations that no longer exist.
+ * Flags the copied messages of these conversations again. Call this after an original conversation was forgotten: the oldest
+ * remaining copy of a message becomes the original, and `fork_of` no longer names the forgotten conversation. Ignores ids that no
+ * longer exist.
  */
 export function recountCopies(db: Db, ids: number[]): void {
   const find = rowQuery(db, "select source, fork_of from conversation where id = ?", {
@@ -89,12 +90,12 @@ export function recountCopies(db: Db, ids: number[]): void {
     if (fork_of !== null && isForgotten(db, source, fork_of))
       db.prepare("update conversation set fork_of = null where id = ?").run(id)
   }
-  const messages = rowQuery(db, "select key, flags from message where conversation_id = ?", {
+  const selectMessages = rowQuery(db, "select key, flags from message where conversation_id = ?", {
     key: "blob",
     flags: "integer",
   })
   for (const { id, source } of remaining) {
-    const copies = flagCopies(db, source, id, messages.all(id))
+    const copies = flagCopies(db, source, id, selectMessages.all(id))
     db.prepare("update conversation set fork_of = ifnull(fork_of, ?) where id = ?").run(copies?.forkOf ?? null, id)
     refreshUsage(db, id)
     refreshCounts(db, id)
@@ -120,12 +121,12 @@ function refreshUsage(db: Db, id: number): void {
 }
 
 function isOlder(db: Db, a: number, b: number): boolean {
-  const origin = rowQuery(
+  const startQuery = rowQuery(
     db,
     "select u.born_at, c.native_id from conversation c join unit u on u.id = c.unit_id where c.id = ?",
     { born_at: "integer", native_id: "text" },
   )
-  const originA = origin.get(a)!
-  const originB = origin.get(b)!
-  return originA.born_at === originB.born_at ? originA.native_id < originB.native_id : originA.born_at < originB.born_at
+  const startA = startQuery.get(a)!
+  const startB = startQuery.get(b)!
+  return startA.born_at === startB.born_at ? startA.native_id < startB.native_id : startA.born_at < startB.born_at
 }

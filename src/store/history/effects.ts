@@ -40,8 +40,8 @@ function saveEffect(
         .map((folder) => pathInside(folder, effect.path, platform))
         .find((path) => path !== undefined)
       const fileId = fileIdOf(db, pathInProject === undefined ? null : projectId, pathInProject ?? effect.path)
-      const written = isAbsolute(effect.path) || pathInProject === undefined ? null : effect.path
-      const values = [id, number, fileId, effect.action, written, effect.added ?? null, effect.removed ?? null]
+      const writtenPath = isAbsolute(effect.path) || pathInProject === undefined ? null : effect.path
+      const values = [id, number, fileId, effect.action, writtenPath, effect.added ?? null, effect.removed ?? null]
       db.prepare(
         `insert into touch (conversation_id, number, file_id, action, written, added, removed, sum) values (?, ?, ?, ?, ?, ?, ?, ?)
          on conflict do update set added = ifnull(added, 0) + ifnull(excluded.added, 0), removed = ifnull(removed, 0) + ifnull(excluded.removed, 0)`,
@@ -68,15 +68,17 @@ function saveEffect(
   }
 }
 
-/** The path relative to the project, with forward slashes, or undefined if it is outside. */
+/** Returns the path relative to the project, with forward slashes, or undefined if it is outside the project. */
 function pathInside(project: string, path: string, platform: NodeJS.Platform): string | undefined {
   if (!isAbsolute(path) && !/^[A-Za-z]:[\\/]/.test(path))
     return path.startsWith("..") ? undefined : path.replaceAll("\\", "/").replace(/^\.\//, "")
-  const below = relative(project, withFolderSpelling(project, path, platform))
-  return below === "" || below.startsWith("..") || isAbsolute(below) ? undefined : below.replaceAll("\\", "/")
+  const relativePath = relative(project, withFolderSpelling(project, path, platform))
+  return relativePath === "" || relativePath.startsWith("..") || isAbsolute(relativePath)
+    ? undefined
+    : relativePath.replaceAll("\\", "/")
 }
 
-function fileIdOf(db: Db, projectId: number | null, path: string): number {
+export function fileIdOf(db: Db, projectId: number | null, path: string): number {
   const find = "select id from file where path = ? and ifnull(project_id, 0) = ifnull(?, 0)"
   return (
     valueQuery(db, find, "integer").get(path, projectId) ??

@@ -4,7 +4,7 @@ import { totalUsage } from "../../core/usage.ts"
 import type { ConversationWrite, MessageWrite } from "./store.ts"
 import type { RowIn } from "./tables.ts"
 
-/** The columns of a conversation's row that describe the conversation. */
+/** The columns of a conversation's row that are computed from what its units contain. */
 export type Facts = Omit<
   RowIn<"conversation">,
   "id" | "source" | "native_id" | "copied_count" | "change_seq" | "held" | "sum"
@@ -23,10 +23,10 @@ export function factsOf(
   forkOf: string | undefined,
 ): Facts {
   const live = conversation.messages.filter((message) => !message.superseded)
-  // If the source no longer has any of the messages, show the stored ones.
-  const shown = live.length > 0 ? live : conversation.messages
-  const times = shown.flatMap((message) => (message.at === undefined ? [] : [message.at]))
-  const models = [...new Set(shown.flatMap((message) => (message.model === undefined ? [] : [message.model])))]
+  // If the source no longer has any of the messages, describe the stored ones.
+  const described = live.length > 0 ? live : conversation.messages
+  const times = described.flatMap((message) => (message.at === undefined ? [] : [message.at]))
+  const models = [...new Set(described.flatMap((message) => (message.model === undefined ? [] : [message.model])))]
   return {
     unit_id: unitId,
     authority: conversation.authority,
@@ -48,13 +48,13 @@ export function factsOf(
     usage: usageText(counted),
     message_count: live.length,
     last_number: lastNumber,
-    estimated_tokens: shown.reduce((sum, message) => sum + estimateTokens(messageText(message, "stripped")), 0),
+    estimated_tokens: described.reduce((sum, message) => sum + estimateTokens(messageText(message, "stripped")), 0),
     text_bytes: conversation.messages.reduce((sum, message) => sum + textBytes(message), 0),
   }
 }
 
-/** Facts that come from a single unit, even if several units contain the conversation. */
-export const NAMING_FACTS = [
+/** Facts that are always taken from a single unit, even if several units contain the conversation. */
+export const SINGLE_UNIT_FACTS = [
   "unit_id",
   "authority",
   "project_id",
@@ -72,7 +72,7 @@ export const NAMING_FACTS = [
 ] as const
 
 /** The facts in `factsKey`: if one of them changes, the conversation has changed. */
-const COMPARED_FACTS = [...NAMING_FACTS, "started_at", "ended_at", "models", "usage"] as const
+const COMPARED_FACTS = [...SINGLE_UNIT_FACTS, "started_at", "ended_at", "models", "usage"] as const
 
 export function factsKey(facts: Facts): string {
   return JSON.stringify(COMPARED_FACTS.map((name) => facts[name]))

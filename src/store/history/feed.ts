@@ -11,7 +11,7 @@ export function nextChange(db: Db): number {
   ).get()!
 }
 
-/** Counts the copied messages again, assigns the next number in the feed of changes, and returns it. */
+/** Recounts a conversation's copied messages, gives the conversation the next number in the change feed, and returns it. */
 export function refreshCounts(db: Db, id: number): number {
   const seq = nextChange(db)
   db.prepare(
@@ -28,7 +28,10 @@ function latestChange(db: Db): number {
   return Number(metaValue(db, "change_seq") ?? 0)
 }
 
-/** Returns the changes after a token, including deletions. If the token is not from this history, `rebuild` is true. */
+/**
+ * Returns the changes after a token, including deletions. If the token comes from another history, or from a later state of this
+ * one, `rebuild` is true.
+ */
 export function changes(db: Db, historyId: string, after: string | undefined, limit: number): Changes {
   const [id, seqText] = after?.split("@") ?? [historyId, "0"]
   const seq = Number(seqText)

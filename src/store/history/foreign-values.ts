@@ -25,7 +25,7 @@ import type { Usage } from "../../core/usage.ts"
 // Checks the values in a file that a user provided. SQLite stores any type in any column, so each value is checked before it is
 // used. Nothing here throws.
 
-/** The most characters of a path, key or id, longer than any system allows. */
+/** The maximum length of a path, key or name, in characters: longer than any system allows. */
 const MAX_NAME_LENGTH = 8_192
 const MAX_ID_LENGTH = 512
 const MAX_TEXT_LENGTH = 64 << 20
@@ -33,21 +33,21 @@ const MAX_ITEMS = 100_000
 /** The highest message number that a ref can express. */
 const MAX_MESSAGE_NUMBER = 999_999_999
 
-/** Accepts a name without control characters and of limited length. */
+/** Accepts a text of limited length without control characters. */
 export function cleanName(value: unknown): string | undefined {
   return typeof value === "string" && value.length <= MAX_NAME_LENGTH && !/[\x00-\x08\x0b-\x1f\x7f]/.test(value)
     ? value
     : undefined
 }
 
-/** Accepts an agent's id of a conversation. It becomes part of refs and must not lead out of a folder. */
+/** Accepts an agent's id for a conversation. The id becomes part of refs and of paths, so it must not lead out of a folder. */
 export function cleanId(value: unknown): string | undefined {
   const name = cleanName(value)
   if (name === undefined || name === "" || name.length > MAX_ID_LENGTH) return undefined
   return /[\s#]|(^|[/\\])\.\.?([/\\]|$)/.test(name) ? undefined : name
 }
 
-/** Accepts an absolute path of any operating system. */
+/** Accepts an absolute path from any operating system. */
 export function absoluteFolder(value: unknown): string | undefined {
   const name = cleanName(value)
   return name !== undefined && /^(\/|[A-Za-z]:[\\/]|\\\\)/.test(name) ? name : undefined
@@ -66,14 +66,14 @@ export function nonNegativeInteger(value: unknown, max = Number.MAX_SAFE_INTEGER
 }
 
 export function messageNumber(value: unknown): number | undefined {
-  const count = nonNegativeInteger(value, MAX_MESSAGE_NUMBER)
-  return count === 0 ? undefined : count
+  const parsed = nonNegativeInteger(value, MAX_MESSAGE_NUMBER)
+  return parsed === 0 ? undefined : parsed
 }
 
 const KEY_BYTES = 12
 
-/** Accepts a hash that can identify an agent's record. */
-export function recordKey(value: unknown): Buffer | undefined {
+/** Accepts a message's key: a hash of a fixed length, made from the id of the agent's record. */
+export function messageKey(value: unknown): Buffer | undefined {
   return Buffer.isBuffer(value) && value.length === KEY_BYTES ? value : undefined
 }
 
@@ -88,10 +88,10 @@ export function knownRole(value: unknown): Message["role"] | undefined {
   return ROLES.find((role) => role === value && role !== "document")
 }
 
-const TITLE_FROM: readonly Title["from"][] = ["person", "agent", "summary", "plan", "commit", "first_prompt"]
+const TITLE_ORIGINS: readonly Title["from"][] = ["person", "agent", "summary", "plan", "commit", "first_prompt"]
 
 export function titleFrom(value: unknown): Title["from"] | undefined {
-  return TITLE_FROM.find((from) => from === value)
+  return TITLE_ORIGINS.find((from) => from === value)
 }
 
 /** Parses a JSON list of names and drops items that are not names. Returns undefined for anything else. */
@@ -125,7 +125,7 @@ export function parseJson(value: unknown): unknown {
   }
 }
 
-/** Parses one of an agent's own records. */
+/** Parses a line of JSON. Returns undefined if it is not an object, is too long or is nested too deeply. */
 export function parseRecord(line: string): RawRecord | undefined {
   const record = line.length <= MAX_TEXT_LENGTH ? parseObject(line) : undefined
   return record && !isDeeperThan(record, MAX_DEPTH) ? record : undefined
@@ -134,7 +134,7 @@ export function parseRecord(line: string): RawRecord | undefined {
 const ORIGINS = ["person", "agent", "local_tool", "web", "injected", "document"] as const
 /** Accepts additional fields, because a newer dex may add some. */
 const openObject = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
-const HUNK = openObject({
+const HUNK_SCHEMA = openObject({
   path: text(),
   old_start: integer(),
   old_lines: integer(),
@@ -142,19 +142,19 @@ const HUNK = openObject({
   new_lines: integer(),
   lines: listOf(text()),
 })
-const PART = openObject({
+const PART_SCHEMA = openObject({
   type: choice(["text", "thinking", "tool_call", "tool_result", "image", "summary"]),
   text: text(),
   origin: choice(ORIGINS),
   tool: optional(text()),
   call_id: optional(text()),
   is_error: optional(flag()),
-  hunks: optional(listOf(HUNK)),
+  hunks: optional(listOf(HUNK_SCHEMA)),
   mime: optional(text()),
   bytes: optional(decimal()),
   sha256: optional(text()),
 })
-const EFFECTS: Record<Effect["type"], Schema> = {
+const EFFECT_SCHEMAS: Record<Effect["type"], Schema> = {
   file: openObject({
     type: text(),
     path: text(),
@@ -181,22 +181,22 @@ const EFFECTS: Record<Effect["type"], Schema> = {
   pull_request: openObject({ type: text(), url: text() }),
 }
 
-/** The most tokens, or dollars, of an answer: more than any model ever used or cost. */
-const MAX_TOKENS = 1e12
+/** The maximum of each amount in an answer's usage, in tokens or dollars: more than any model ever used or cost. */
+const MAX_AMOUNT = 1e12
 
-/** Parses a message's stored content. Returns undefined if its parts are invalid; `dropped` names the other invalid fields. */
+/** Parses a message's stored content. Returns undefined if its parts are invalid; `dropped` describes other invalid fields. */
 export function parseBody(
   record: RawRecord,
 ): (Pick<Message, "model" | "parts" | "effects" | "usage"> & { dropped: string[] }) | undefined {
-  const parts = readAs(listOf(PART), record.parts)
+  const parts = readAs(listOf(PART_SCHEMA), record.parts)
   if ("wrong" in parts) return undefined
   const dropped: string[] = []
-  const keepIfValid = <T>(given: unknown, checked: T | undefined, what: string): T | undefined => {
-    if (given !== undefined && checked === undefined) dropped.push(what)
+  const keepIfValid = <T>(value: unknown, checked: T | undefined, description: string): T | undefined => {
+    if (value !== undefined && checked === undefined) dropped.push(description)
     return checked
   }
-  const model = keepIfValid(record.model, cleanName(record.model), "names of models")
-  const usage = keepIfValid(record.usage, plausibleUsage(record.usage), "counts of tokens")
+  const model = keepIfValid(record.model, cleanName(record.model), "model names")
+  const usage = keepIfValid(record.usage, plausibleUsage(record.usage), "token counts")
   const effects = keepIfValid(record.effects, knownEffects(record.effects), "lists of files and commands")
   return {
     model,
@@ -219,14 +219,16 @@ function plausibleUsage(value: unknown): Usage | undefined {
 }
 
 function isAmount(value: unknown): boolean {
-  return typeof value === "number" && value >= 0 && value <= MAX_TOKENS
+  return typeof value === "number" && value >= 0 && value <= MAX_AMOUNT
 }
 
 function knownEffects(value: unknown): Effect[] | undefined {
   if (!Array.isArray(value)) return undefined
   const isKnownEffect = (effect: unknown) => {
     const schema =
-      isRecord(effect) && Object.hasOwn(EFFECTS, String(effect.type)) && EFFECTS[effect.type as Effect["type"]]
+      isRecord(effect) &&
+      Object.hasOwn(EFFECT_SCHEMAS, String(effect.type)) &&
+      EFFECT_SCHEMAS[effect.type as Effect["type"]]
     return schema && "ok" in readAs(schema, effect)
   }
   return value.every(isKnownEffect) ? value : undefined

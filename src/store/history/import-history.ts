@@ -13,6 +13,7 @@ import {
   cleanName,
   knownKind,
   knownRole,
+  messageKey,
   messageNumber,
   nonNegativeInteger,
   parseBody,
@@ -22,11 +23,12 @@ import {
   parseRecord,
   parseSkipped,
   parseTime,
-  recordKey,
   titleFrom,
 } from "./foreign-values.ts"
+import { importMarks } from "./marks.ts"
 import { keyText } from "./merge.ts"
 import { markPrivate } from "./private-folders.ts"
+import { isImportedKey } from "./read/rows.ts"
 import type { StoredRow } from "./rot/checked-rows.ts"
 import { isIntact } from "./rot/sums.ts"
 import type {
@@ -43,44 +45,46 @@ import { writeUnit } from "./write-unit.ts"
 /** A row of a file that a user provided. Any column may contain any type. */
 type ForeignRow = StoredRow
 
-/** Counts what is left out, by description. */
-type LeaveOut = (what: string, count?: number) => void
+/** Counts what is not imported, by description. */
+type LeaveOut = (description: string, count?: number) => void
 
-type Import = { db: Db; other: Db; otherId: string; options: ImportOptions; leaveOut: LeaveOut }
+type Import = { db: Db; otherDb: Db; otherId: string; options: ImportOptions; leaveOut: LeaveOut }
 
 /**
  * Merges another history into this one, unit by unit, each in one transaction. An imported unit has its own key and counts as
  * archived, so its messages are merged by message key with the stored ones, and importing the same history again changes nothing.
- * An import only adds: it never replaces, renames or makes less private what is stored. Every value is checked; values that dex
- * cannot have written are counted and left out. Documents are not imported, because their files can be read.
+ * An import only adds: it never replaces or renames stored data, or makes it less private. Every value is checked; values that
+ * dex cannot have written are counted and left out. Documents are not imported, because their files can be read.
  */
-export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportReport {
+export function mergeHistory(db: Db, otherDb: Db, options: ImportOptions): ImportReport {
   const leftOut = new Map<string, number>()
-  const leaveOut: LeaveOut = (what, count = 1) => void leftOut.set(what, (leftOut.get(what) ?? 0) + count)
+  const leaveOut: LeaveOut = (description, count = 1) =>
+    void leftOut.set(description, (leftOut.get(description) ?? 0) + count)
   const report = { conversations: 0, messages: 0, forgotten: 0, notes: 0 }
-  const work: Import = { db, other, otherId: historyIdIn(other, "The file"), options, leaveOut }
-  // Do this first, so that an interrupted import leaves no conversation of a private project visible elsewhere.
+  const task: Import = { db, otherDb, otherId: historyIdIn(otherDb, "The file"), options, leaveOut }
+  // Mark private projects first, so that an interrupted import leaves no conversation of a private project visible elsewhere.
   if (options.privateProjects.length > 0)
     inTransaction(db, () => markPrivate(db, options.privateProjects, true, { platform: process.platform }))
   const ids = valueQuery(
-    other,
+    otherDb,
     "select id from unit where source is not 'docs' order by modified_at desc, id",
     "integer",
   ).all()
   for (const [i, id] of ids.entries()) {
     options.onProgress?.(i, ids.length)
-    const unit = other.prepare<unknown[], ForeignRow>("select * from unit where id = ?").get(id)!
+    const unit = otherDb.prepare<unknown[], ForeignRow>("select * from unit where id = ?").get(id)!
     if (unit.source === options.notes && !options.withNotes) {
       report.notes++
       continue
     }
-    const write = toUnitWrite(work, unit)
+    const write = toUnitWrite(task, unit)
     if (!write) continue
-    const written = writeUnit(db, write)
-    report.conversations += written.changed
-    report.messages += written.added_messages
-    report.forgotten += written.forgotten
+    const result = writeUnit(db, write)
+    report.conversations += result.changed
+    report.messages += result.added_messages
+    report.forgotten += result.forgotten
   }
+  if (options.withNotes) inTransaction(db, () => importMarks(db, otherDb, (text) => redactText(options, text)))
   options.onProgress?.(ids.length, ids.length)
   return { ...report, left_out: [...leftOut].map(([what, count]) => ({ what, count })) }
 }
@@ -89,13 +93,13 @@ export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportR
  * Returns the projects of a history that a user provided. A project counts as private if its row is damaged or its flag is
  * anything but 0, so that an import never makes one public.
  */
-export function projectsIn(other: Db): ProjectIdentity[] {
-  const rows = other.prepare<unknown[], ForeignRow>("select * from project order by path").all()
+export function projectsIn(otherDb: Db): ProjectIdentity[] {
+  const rows = otherDb.prepare<unknown[], ForeignRow>("select * from project order by path").all()
   return rows.flatMap((row) => {
     const path = absoluteFolder(row.path)
     if (path === undefined) return []
     const [git_remote, root_commit] = [cleanName(row.git_remote), cleanName(row.root_commit)]
-    const isPrivate = row.private !== 0 || !isIntact(other, "project", row)
+    const isPrivate = row.private !== 0 || !isIntact(otherDb, "project", row)
     return [
       {
         path,
@@ -107,11 +111,11 @@ export function projectsIn(other: Db): ProjectIdentity[] {
   })
 }
 
-function toUnitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
-  const { options, leaveOut, otherId } = work
+function toUnitWrite(task: Import, unit: ForeignRow): UnitWrite | undefined {
+  const { options, leaveOut, otherId } = task
   const source = cleanName(unit.source)
   if (source === undefined || !options.sources.has(source)) {
-    leaveOut(`files of an agent that dex does not know here (${quoteValue(unit.source)})`)
+    leaveOut(`files of an agent that this dex does not know (${quoteValue(unit.source)})`)
     return undefined
   }
   const key = cleanName(unit.key)
@@ -139,10 +143,10 @@ function toUnitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
     leaveOut("files with an invalid record")
     return undefined
   }
-  const conversations = conversationsIn(work, Number(unit.id), source)
+  const conversations = conversationsIn(task, Number(unit.id), source)
   if (conversations.length === 0) return undefined
-  const liveRecords = recordsIn(work, Number(unit.id), 0)
-  const leftRecords = recordsIn(work, Number(unit.id), 1)
+  const liveRecords = recordsIn(task, Number(unit.id), 0)
+  const earlierRecords = recordsIn(task, Number(unit.id), 1)
   const name = importedKey(key, otherId)
   return {
     source,
@@ -152,8 +156,8 @@ function toUnitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
     cursor,
     connector_version: version,
     redaction_version: options.redactionVersion,
-    raw: { mode: "rewrite", live: liveRecords ?? [], left: leftRecords ?? [] },
-    withholdsRaw: !liveRecords || !leftRecords || unit.raw_withheld !== 0 || undefined,
+    raw: { mode: "rewrite", live: liveRecords ?? [], left: earlierRecords ?? [] },
+    withholdsRaw: !liveRecords || !earlierRecords || unit.raw_withheld !== 0 || undefined,
     conversations,
     isComplete: false,
     dropsMissing: false,
@@ -169,10 +173,11 @@ function quoteValue(value: unknown): string {
 }
 
 /**
- * An imported unit keeps the name of the history it first came from; otherwise two machines would pass it back and forth forever.
+ * Returns the key under which a unit is imported: its own key and a mark of the history that it comes from. A unit that was
+ * imported before keeps its mark; otherwise two machines would pass it back and forth, each time under a new key.
  */
-function importedKey(key: string, otherId: string): string {
-  return key.includes("#from-") ? key : `${key}#from-${hash("sha256", otherId).slice(0, 12)}`
+function importedKey(key: string, historyId: string): string {
+  return isImportedKey(key) ? key : `${key}#from-${hash("sha256", historyId).slice(0, 12)}`
 }
 
 function redactText({ redact }: ImportOptions, text: string): string {
@@ -181,9 +186,9 @@ function redactText({ redact }: ImportOptions, text: string): string {
 
 const RAW_BLOCK_CHARS = 256 << 10
 
-/** Returns the redacted records of a unit. Returns undefined if some cannot be read, because an incomplete set is useless. */
-function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: number): Block[] | undefined {
-  const rows = other
+/** Returns a unit's redacted records, or undefined if some cannot be read, because an incomplete set is useless. */
+function recordsIn({ otherDb, options, leaveOut }: Import, unitId: number, kind: number): Block[] | undefined {
+  const rows = otherDb
     .prepare("select data from raw where unit_id = ? and kind = ? order by seq")
     .pluck()
     .iterate(unitId, kind)
@@ -204,7 +209,7 @@ function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: n
   return blocks
 }
 
-/** The most lines of a block, far more than dex packs. */
+/** The maximum number of lines in a block, far more than dex packs. */
 const MAX_LINES = 1_000_000
 
 function linesIn(data: unknown): string[] | undefined {
@@ -212,8 +217,8 @@ function linesIn(data: unknown): string[] | undefined {
   return readBlock(data, MAX_LINES)
 }
 
-function conversationsIn(work: Import, unitId: number, source: string): ConversationWrite[] {
-  const rows = work.other
+function conversationsIn(task: Import, unitId: number, source: string): ConversationWrite[] {
+  const rows = task.otherDb
     .prepare<unknown[], ForeignRow>(
       `select c.*, p.path as project, p.git_remote from conversation c left join project p on p.id = c.project_id
        where c.unit_id = @unit or c.id in (select conversation_id from message where unit_id = @unit)`,
@@ -221,15 +226,15 @@ function conversationsIn(work: Import, unitId: number, source: string): Conversa
     .all({ unit: unitId })
   return rows.flatMap((row) => {
     if (row.source !== source) {
-      work.leaveOut("conversations that belong to another agent than their file")
+      task.leaveOut("conversations that belong to a different agent than their file")
       return []
     }
-    return conversationIn(work, row, unitId, source) ?? []
+    return conversationIn(task, row, unitId, source) ?? []
   })
 }
 
 /** Columns that only describe a conversation. An invalid value is left out, and the conversation is still imported. */
-const DESCRIPTIONS = {
+const DESCRIPTION_COLUMNS = {
   git_branch: cleanName,
   git_remote: cleanName,
   git_commit: cleanName,
@@ -241,8 +246,8 @@ const DESCRIPTIONS = {
   project: absoluteFolder,
 }
 
-function conversationIn(work: Import, row: ForeignRow, unitId: number, source: string): ConversationWrite | undefined {
-  const { options, leaveOut } = work
+function conversationIn(task: Import, row: ForeignRow, unitId: number, source: string): ConversationWrite | undefined {
+  const { options, leaveOut } = task
   const id = cleanId(row.native_id)
   const kind = knownKind(row.kind, source === options.notes)
   const [cwds, authority] = [parseNames(row.cwds), nonNegativeInteger(row.authority)]
@@ -250,10 +255,10 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
     leaveOut("conversations with an invalid record")
     return undefined
   }
-  const messages = messagesIn(work, row, unitId)
+  const messages = messagesIn(task, row, unitId)
   if (messages.length === 0) return undefined
   const descriptions: Record<string, string | number> = {}
-  for (const [name, parse] of Object.entries(DESCRIPTIONS)) {
+  for (const [name, parse] of Object.entries(DESCRIPTION_COLUMNS)) {
     const value = parse(row[name])
     if (value !== undefined) descriptions[name] = value
     else if (row[name] !== null) leaveOut(name.endsWith("_at") ? "impossible times" : "invalid descriptions")
@@ -264,24 +269,24 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
     return undefined
   }
   const [title, from] = [boundedText(row.title), titleFrom(row.title_from)]
-  const parent = parentIn(work, row, source)
+  const parent = parentIn(task, row, source)
   return {
     id,
     kind,
     title: title !== undefined && from ? ({ text: redactText(options, title), from } satisfies Title) : undefined,
     ...(options.redact({ ...descriptions, cwds }) as { cwds: string[] }),
     parent,
-    ...fitToStored(work, source, id, { authority, messages }),
+    ...fitToStored(task, source, id, { authority, messages }),
   }
 }
 
-/** The most parents of a subagent to follow, because an imported chain may be circular. */
+/** The maximum number of parents to follow from a subagent, because an imported chain may be circular. */
 const MAX_PARENTS = 100
 
-function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string): ConversationWrite["parent"] {
+function parentIn({ otherDb, leaveOut }: Import, row: ForeignRow, source: string): ConversationWrite["parent"] {
   if (row.parent_id === null) return undefined
   const id = cleanId(row.parent_id)
-  const parentOf = other.prepare("select parent_id from conversation where source = ? and native_id = ?").pluck()
+  const parentOf = otherDb.prepare("select parent_id from conversation where source = ? and native_id = ?").pluck()
   let ancestor: unknown = id
   for (let depth = 0; typeof ancestor === "string" && ancestor !== row.native_id; depth++) {
     if (depth === MAX_PARENTS) ancestor = row.native_id
@@ -332,8 +337,8 @@ function withoutRepeats(db: Db, id: number, imported: MessageWrite[]): MessageWr
     const candidates = (unstored.get(contentKey(role, JSON.parse(line))) ?? []).filter(
       (message) => !repeats.has(message),
     )
-    const distance = (message: MessageWrite) => Math.abs((message.at ?? 0) - (at ?? 0))
-    if (candidates.length > 0) repeats.add(candidates.reduce((a, b) => (distance(b) < distance(a) ? b : a)))
+    const timeDistance = (message: MessageWrite) => Math.abs((message.at ?? 0) - (at ?? 0))
+    if (candidates.length > 0) repeats.add(candidates.reduce((a, b) => (timeDistance(b) < timeDistance(a) ? b : a)))
   }
   return imported.filter((message) => !repeats.has(message))
 }
@@ -345,9 +350,9 @@ function contentKey(
   return JSON.stringify([role, model, parts, effects, usage])
 }
 
-function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitId: number): MessageWrite[] {
-  const lines = bodiesIn(other, row.id, leaveOut)
-  const rows = other
+function messagesIn({ otherDb, options, leaveOut }: Import, row: ForeignRow, unitId: number): MessageWrite[] {
+  const lines = bodiesIn(otherDb, row.id, leaveOut)
+  const rows = otherDb
     .prepare<unknown[], ForeignRow>(
       `select number, position, key, role, flags, at from message
        where conversation_id = ? and ifnull(unit_id, ?) = ? order by ifnull(position, number)`,
@@ -357,7 +362,7 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
   return rows.flatMap((stored): MessageWrite[] => {
     const [number, key, role, flags] = [
       messageNumber(stored.number),
-      recordKey(stored.key),
+      messageKey(stored.key),
       knownRole(stored.role),
       nonNegativeInteger(stored.flags, ALL_FLAGS),
     ]
@@ -371,7 +376,7 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
     const at = parseTime(stored.at)
     if (at === undefined && stored.at !== null) leaveOut("impossible times")
     const { dropped, ...content } = body
-    for (const what of dropped) leaveOut(what)
+    for (const description of dropped) leaveOut(description)
     return [
       {
         key: "",
@@ -386,20 +391,20 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
   })
 }
 
-const ALL_FLAGS = Object.values(MESSAGE_FLAGS).reduce<number>((all, one) => all | one, 0)
+const ALL_FLAGS = Object.values(MESSAGE_FLAGS).reduce<number>((mask, flag) => mask | flag, 0)
 
-/** The most characters of an imported conversation, larger than any that dex reads at once. */
+/** The maximum length of an imported conversation, in characters: more than dex ever reads at once. */
 const MAX_CHARS = 400e6
 
-function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, string> {
+function bodiesIn(otherDb: Db, id: unknown, leaveOut: LeaveOut): Map<number, string> {
   const lines = new Map<number, string>()
   let chars = 0
-  const rows = other
+  const rows = otherDb
     .prepare<unknown[], ForeignRow>("select * from body where conversation_id = ? order by chunk")
     .iterate(id)
   for (const row of rows) {
-    const block = isIntact(other, "body", row) ? linesIn(row.data) : undefined
-    if (!block) continue // its messages are counted as damaged, because they have no text
+    const block = isIntact(otherDb, "body", row) ? linesIn(row.data) : undefined
+    if (!block) continue // the messages of this block are counted as damaged later, because they have no text
     chars += block.reduce((sum, line) => sum + line.length, 0)
     if (chars > MAX_CHARS) {
       leaveOut("conversations that are too large")

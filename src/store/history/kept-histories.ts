@@ -12,9 +12,9 @@ export function preparedHistoryPath(history: string): string {
 }
 
 /**
- * Replaces the current history, if any, with a prepared one, and returns the new name of the old one. Neither may be open. A
- * complete history exists at every instant: the old one first gets its second name, then the new one replaces it in one step.
- * Only a damaged history still has a log, which gets the same new name.
+ * Replaces the current history, if any, with the prepared one, and returns the path at which the old one is kept. Neither may be
+ * open. A complete history exists at every instant: the old one first gets a second name, then the new one replaces it in one
+ * step. Only a damaged history still has a write-ahead log, which is renamed with it.
  */
 export function replaceHistory(history: string, now: number): string | undefined {
   const preparedPath = preparedHistoryPath(history)
@@ -40,19 +40,19 @@ export function replacedHistories(history: string): string[] {
 }
 
 /**
- * Cleans up after an interrupted restore. The caller must have sync.lock. If a replaced history is still the current one under a
- * second name, that name is removed: opening a database under two names would damage it.
+ * Removes the files of an interrupted restore. The caller must have sync.lock. If the current history was given a second name but
+ * was not replaced, that name is removed too: opening a database under two names would damage it.
  */
 export function cleanUpRestore(history: string): void {
   removeDatabase(preparedHistoryPath(history))
   for (const replaced of replacedHistories(history)) if (isSameFile(history, replaced)) removeDatabase(replaced)
-  for (const name of filesBeside(history, `${basename(history, ".db")}-until-`))
-    if (name.endsWith(PARTIAL)) rmSync(name, { force: true })
+  for (const name of filesBeginningWith(history, `${basename(history, ".db")}-until-`))
+    if (name.endsWith(PARTIAL_SUFFIX)) rmSync(name, { force: true })
 }
 
-const PARTIAL = ".partial"
+const PARTIAL_SUFFIX = ".partial"
 
-function filesBeside(history: string, start: string): string[] {
+function filesBeginningWith(history: string, start: string): string[] {
   const folder = dirname(history)
   if (!existsSync(folder)) return []
   return readdirSync(folder)
@@ -68,7 +68,7 @@ function freeName(history: string, now: number): string {
   }
 }
 
-/** Gives a database and its log a second name, so that another database can replace it. */
+/** Gives a database a second name and moves its write-ahead log there, so that another database can take the first name. */
 export function giveSecondName(database: string, name: string): void {
   for (const suffix of ["", "-wal"]) if (existsSync(database + suffix)) linkOrCopy(database + suffix, name + suffix)
   for (const suffix of ["-wal", "-shm"]) rmSync(database + suffix, { force: true })
@@ -79,8 +79,8 @@ function linkOrCopy(file: string, name: string): void {
   try {
     linkSync(file, name)
   } catch {
-    copyPrivately(file, name + PARTIAL, { toDisk: true })
-    renameSync(name + PARTIAL, name)
+    copyPrivately(file, name + PARTIAL_SUFFIX, { toDisk: true })
+    renameSync(name + PARTIAL_SUFFIX, name)
   }
 }
 

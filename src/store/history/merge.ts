@@ -1,28 +1,29 @@
 import type { MessageWrite } from "./store.ts"
 
-/** A message of a conversation and the unit (`by`) that contains it. `key` is the stored hash. */
-export type UnitMessage = { key: Buffer; message: MessageWrite; by: number }
+/** A message of a conversation and the id of the unit that contains it (`fromUnit`). `key` is the stored hash. */
+export type UnitMessage = { key: Buffer; message: MessageWrite; fromUnit: number }
 
 /**
  * Merges the messages of one conversation from several units (two roots, a copied or restored file). The result is the union of
- * their messages, each once. `incoming` are the unit's current messages, `stored` those already stored from the others, both in
+ * their messages, each once. `incoming` are one unit's current messages and `stored` those stored from the other units, both in
  * order. If units disagree about the order, `leading` decides, regardless of which unit was read first.
  */
 export function mergeMessages<T extends UnitMessage>(incoming: T[], stored: T[], leading: { key: Buffer }[]): T[] {
-  const rivals = new Map(stored.map((one) => [keyText(one), one]))
-  const accepted = incoming.filter((one) => {
-    const rival = rivals.get(keyText(one))
-    return !rival || isBetterVersion(one.message, rival.message)
+  const storedByKey = new Map(stored.map((entry) => [keyText(entry), entry]))
+  const accepted = incoming.filter((entry) => {
+    const storedMessage = storedByKey.get(keyText(entry))
+    return !storedMessage || isBetterVersion(entry.message, storedMessage.message)
   })
   const acceptedKeys = new Set(accepted.map(keyText))
-  const fromOthers = stored.filter((one) => !acceptedKeys.has(keyText(one)))
-  const all = [...accepted, ...fromOthers]
-  const live = new Map(all.filter(({ message }) => !message.superseded).map((one) => [keyText(one), one]))
-  // A superseded message's position in a unit depends on when the source lost it, so these are sorted by their own time.
-  const superseded = all.filter(({ message }) => message.superseded)
-  const leadingMessages = leading.flatMap((one) => live.get(keyText(one)) ?? [])
+  const fromOthers = stored.filter((entry) => !acceptedKeys.has(keyText(entry)))
+  const union = [...accepted, ...fromOthers]
+  const live = new Map(union.filter(({ message }) => !message.superseded).map((entry) => [keyText(entry), entry]))
+  // The position of a superseded message in a unit depends on when the source lost the message, so these messages are sorted by
+  // their own time.
+  const superseded = union.filter(({ message }) => message.superseded)
+  const leadingMessages = leading.flatMap((entry) => live.get(keyText(entry)) ?? [])
   const leadingKeys = new Set(leadingMessages.map(keyText))
-  const rest = (list: T[]) => list.filter((one) => live.has(keyText(one)) && !leadingKeys.has(keyText(one)))
+  const rest = (list: T[]) => list.filter((entry) => live.has(keyText(entry)) && !leadingKeys.has(keyText(entry)))
   return mergeByTime(
     mergeByTime(leadingMessages, mergeByTime(rest(accepted), rest(fromOthers))),
     superseded.sort(compareTimes),
@@ -46,15 +47,15 @@ function textLength(message: MessageWrite): number {
   return message.parts.reduce((sum, part) => sum + part.text.length + 1, 0)
 }
 
-/** Merges two ordered lists by time. A message without a time stays next to the one before it. */
+/** Merges two ordered lists by time. A message without a time, or with one that is too early, takes that of the one before it. */
 function mergeByTime<T extends UnitMessage>(first: T[], second: T[]): T[] {
   if (second.length === 0) return first
   const [a, b] = [runningTimes(first), runningTimes(second)]
   const merged: T[] = []
   let i = 0
-  for (const [j, one] of second.entries()) {
-    while (i < first.length && isBefore(first[i]!, a[i]!, one, b[j]!)) merged.push(first[i++]!)
-    merged.push(one)
+  for (const [j, entry] of second.entries()) {
+    while (i < first.length && isBefore(first[i]!, a[i]!, entry, b[j]!)) merged.push(first[i++]!)
+    merged.push(entry)
   }
   return [...merged, ...first.slice(i)]
 }

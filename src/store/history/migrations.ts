@@ -198,4 +198,17 @@ export const HISTORY_MIGRATIONS: readonly [name: string, sql: string][] = [
     create index meta_copy on meta (key, value);
     `,
   ],
+  [
+    "006-repositories",
+    `
+    -- A JSON array of the network addresses from which it is fetched.
+    alter table project add column remotes text;
+    -- The state of its git folder when dex last asked git about it.
+    alter table project add column stamp text;
+    -- 1: never joined with another project, because the user split them.
+    alter table project add column apart integer;
+    -- Why the folder belongs to the project.
+    alter table project_path add column why text;
+    `,
+  ],
 ]

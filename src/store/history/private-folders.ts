@@ -6,11 +6,11 @@ import { metaValue } from "./read/meta.ts"
 import { tryParseJson } from "./rot/checked-rows.ts"
 import { spellingsOf } from "./spellings.ts"
 
-// Decides to which project a conversation belongs: the one in which it began. If it continued in a private one (cd, a second
-// folder, a resume), all of it belongs to the private one, with its subagents, so that every filter by project hides it. The
-// first project is remembered, in case the other one is no longer private.
+// Decides to which project a conversation belongs: the one in which it began. If it continued in a private project (after a cd,
+// in a second folder, or when it was resumed), the entire conversation and its subagents belong to the private project, so that
+// every filter by project hides them. The first project is remembered, in case the private one stops being private.
 
-/** Checks on the disk whether a folder is in a project, because a worktree can be anywhere. */
+/** Checks on disk whether a folder belongs to a project, because a worktree can be anywhere. */
 export type IsInProject = (folder: string, project: string) => boolean
 
 type Placement = {
@@ -21,26 +21,27 @@ type Placement = {
 }
 
 /**
- * The project that a conversation belongs to: the one in which it began, unless one of its folders is in a private project, or
- * the conversation that started it is (`parentProject`). `projects` are the projects of its folders, if the caller knows them.
+ * Returns the project that a conversation belongs to: the one in which it began, unless one of its folders is in a private
+ * project, or the conversation that started it is in one (`parentProject`). `projects` are the projects of its folders, if the
+ * caller knows them.
  */
 export function projectOfConversation(db: Db, placement: Placement, platform: NodeJS.Platform): number | null {
-  return hasPrivate(db) ? chooseProject(createFolderFinder(db, platform), placement) : placement.startProject
+  return hasPrivateProject(db) ? chooseProject(createFolderFinder(db, platform), placement) : placement.startProject
 }
 
 function chooseProject(
-  find: FolderFinder,
+  finder: FolderFinder,
   { startProject, cwds, projects = [], parentProject }: Placement,
 ): number | null {
-  if (find.isPrivate(startProject)) return startProject
+  if (finder.isPrivate(startProject)) return startProject
   for (const folder of [...projects, ...cwds]) {
-    const project = find.projectOf(folder)
+    const project = finder.projectOf(folder)
     if (project?.private) return project.id
   }
   return parentProject ?? startProject
 }
 
-/** The private project of the conversation that started this one. */
+/** Returns the project of the conversation that started this one, if that project is private. */
 export function privateParentProject(db: Db, source: string, parent: string | undefined): number | undefined {
   if (parent === undefined) return undefined
   return valueQuery(
@@ -51,7 +52,10 @@ export function privateParentProject(db: Db, source: string, parent: string | un
   ).get(source, parent)
 }
 
-/** The project in which a conversation began, even if it belongs to another one now. */
+/**
+ * Returns the project in which a conversation began, even if it belongs to another project now. `project` is its current
+ * project.
+ */
 export function startProjectOf(db: Db, id: number, project: number | null): number | null {
   const value = metaValue(db, startKey(id))
   return value === undefined ? project : Number(value) || null
@@ -69,8 +73,8 @@ export function forgetStartProject(db: Db, id: number): void {
 }
 
 /**
- * Marks projects as private or not private, and moves every conversation to the project it then belongs to. Returns false if no
- * project is known.
+ * Marks projects as private or not private, and moves every conversation to the project it then belongs to. Returns false if none
+ * of the projects is stored.
  */
 export function markPrivate(
   db: Db,
@@ -78,21 +82,21 @@ export function markPrivate(
   isPrivate: boolean,
   { isIn = () => false, platform }: { isIn?: IsInProject | undefined; platform: NodeJS.Platform },
 ): boolean {
-  const mark = db.prepare("update project set private = ? where path in (select value from json_each(?))")
+  const updateProjects = db.prepare("update project set private = ? where path in (select value from json_each(?))")
   let changed = 0
   for (const project of projects) {
     const spellings = spellingsOf(db, project, platform)
     // Insert the project even if it has no conversation yet, so that its first one is private from the start.
     if (isPrivate) db.prepare("insert or ignore into project (path) values (?)").run(spellings[0])
-    changed += mark.run(isPrivate ? 1 : 0, JSON.stringify(spellings)).changes
+    changed += updateProjects.run(isPrivate ? 1 : 0, JSON.stringify(spellings)).changes
   }
-  refileAll(db, isIn, platform)
+  reassignAll(db, isIn, platform)
   return changed > 0
 }
 
-function refileAll(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
-  const find = createFolderFinder(db, platform)
-  const privates = valueQuery(db, "select path from project where private = 1", "text").all()
+function reassignAll(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
+  const finder = createFolderFinder(db, platform)
+  const privateProjects = valueQuery(db, "select path from project where private = 1", "text").all()
   const rows = rowQuery(db, "select id, project_id, cwds from conversation where source <> 'docs'", {
     id: "integer",
     project_id: "integer?",
@@ -101,18 +105,18 @@ function refileAll(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
   for (const { id, project_id, cwds } of rows) {
     const startProject = startProjectOf(db, id, project_id)
     const folders = foldersIn(cwds)
-    const projects = privates.filter((project) => folders.some((cwd) => isIn(cwd, project)))
-    const project = chooseProject(find, { startProject, cwds: folders, projects })
-    if (project !== project_id) move(db, id, startProject, project)
+    const projects = privateProjects.filter((project) => folders.some((cwd) => isIn(cwd, project)))
+    const project = chooseProject(finder, { startProject, cwds: folders, projects })
+    if (project !== project_id) moveToProject(db, id, startProject, project)
   }
-  if (privates.length > 0) for (const { id } of rows) moveSubagents(db, id)
+  if (privateProjects.length > 0) for (const { id } of rows) moveSubagents(db, id)
 }
 
-/** Moves conversations that an earlier dex stored to the projects to which they belong. Runs once. */
-export function refileStored(db: Db, write: (work: () => void) => void, platform: NodeJS.Platform): void {
-  if (!hasPrivate(db) || metaValue(db, FILED_KEY) !== undefined) return
+/** Moves conversations that an earlier dex stored to the projects to which they belong, once for each history. */
+export function reassignStored(db: Db, write: (work: () => void) => void, platform: NodeJS.Platform): void {
+  if (!hasPrivateProject(db) || metaValue(db, FILED_KEY) !== undefined) return
   write(() => {
-    refileAll(db, () => false, platform)
+    reassignAll(db, () => false, platform)
     db.prepare("insert or replace into meta (key, value) values (?, '1')").run(FILED_KEY)
   })
 }
@@ -124,9 +128,11 @@ export function foldersIn(cwds: string): string[] {
   return Array.isArray(list) ? list.filter((folder) => typeof folder === "string") : []
 }
 
-/** Moves subagents to the same private project, because their words are part of the conversation that started them. */
+/**
+ * Moves the subagents of a conversation in a private project to that project, because their words are part of the conversation.
+ */
 export function moveSubagents(db: Db, id: number): void {
-  const movable = rowQuery(
+  const selectMovable = rowQuery(
     db,
     `select c.id, c.project_id, a.project_id as above from conversation a
        join project p on p.id = a.project_id and p.private = 1
@@ -136,14 +142,14 @@ export function moveSubagents(db: Db, id: number): void {
     { id: "integer", project_id: "integer?", above: "integer" },
   )
   const ids = [id]
-  for (const next of ids)
-    for (const { id, project_id, above } of movable.all(next)) {
-      move(db, id, startProjectOf(db, id, project_id), above)
+  for (const parentId of ids)
+    for (const { id, project_id, above } of selectMovable.all(parentId)) {
+      moveToProject(db, id, startProjectOf(db, id, project_id), above)
       ids.push(id)
     }
 }
 
-function move(db: Db, id: number, startProject: number | null, project: number | null): void {
+function moveToProject(db: Db, id: number, startProject: number | null, project: number | null): void {
   rememberStartProject(db, id, startProject, project)
   db.prepare("update conversation set project_id = ? where id = ?").run(project, id)
   refreshCounts(db, id)
@@ -153,33 +159,39 @@ function startKey(id: number): string {
   return `began_in:${id}`
 }
 
-function hasPrivate(db: Db): boolean {
+function hasPrivateProject(db: Db): boolean {
   return db.prepare("select 1 from project where private = 1 limit 1").get() !== undefined
 }
 
-type KnownProject = RowOf<typeof KNOWN_PROJECT>
-const KNOWN_PROJECT = { id: "integer", private: "integer", path: "text" } as const
+type KnownProject = RowOf<typeof KNOWN_PROJECT_ROW>
+const KNOWN_PROJECT_ROW = { id: "integer", private: "integer", path: "text" } as const
 type FolderFinder = {
   isPrivate(project: number | null): boolean
-  /** Finds the nearest known project above a folder. */
+  /** Returns the nearest known project whose folder is this one or contains it. */
   projectOf(folder: string): KnownProject | undefined
 }
 
+/** Returns a function that finds the nearest folder of any project at or above a folder. */
+export function createKnownFolderFinder(db: Db, platform: NodeJS.Platform): (folder: string) => string | undefined {
+  const { projectOf } = createFolderFinder(db, platform)
+  return (folder) => projectOf(folder)?.path
+}
+
 function createFolderFinder(db: Db, platform: NodeJS.Platform): FolderFinder {
-  const known = rowQuery(
+  const knownProjects = rowQuery(
     db,
     `select id, private, path from project union all
        select p.id, p.private, e.path from project_path e join project p on p.id = e.project_id`,
-    KNOWN_PROJECT,
+    KNOWN_PROJECT_ROW,
   ).all()
   const byPath = new Map<string, KnownProject>()
-  for (const project of known) {
+  for (const project of knownProjects) {
     const key = pathKey(project.path, platform)
     if (!byPath.get(key)?.private) byPath.set(key, project)
   }
-  const privates = new Set(known.filter((project) => project.private).map(({ id }) => id))
+  const privateProjects = new Set(knownProjects.filter((project) => project.private).map(({ id }) => id))
   return {
-    isPrivate: (project) => project !== null && privates.has(project),
+    isPrivate: (project) => project !== null && privateProjects.has(project),
     projectOf: (folder) => {
       const start = pathKey(folder, platform)
       for (let path = start; ; path = parentOf(path)) {
@@ -195,6 +207,6 @@ function createFolderFinder(db: Db, platform: NodeJS.Platform): FolderFinder {
 
 /** Accepts paths of any operating system. */
 function parentOf(path: string): string {
-  const at = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"))
-  return at <= 0 ? path.slice(0, 1) : path.slice(0, at)
+  const separatorIndex = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"))
+  return separatorIndex <= 0 ? path.slice(0, 1) : path.slice(0, separatorIndex)
 }

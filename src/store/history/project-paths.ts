@@ -1,7 +1,9 @@
 import type { Db } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
+import { spellingsOf } from "./spellings.ts"
+import { WORKTREE_REASON } from "./store.ts"
 
-/** The project's current folder and its other folders. */
+/** Returns the project's current folder, then its folders on other machines and from before it moved. */
 export function projectPathsOf(db: Db, id: number): string[] {
   return valueQuery(
     db,
@@ -21,14 +23,22 @@ export function projectIdOf(db: Db, path: string, remote: string | undefined): n
   ).get(path, remote ?? null)!
 }
 
-export function addProjectPath(db: Db, path: string, project: string): void {
-  const id = projectIdOf(db, project, undefined)
-  db.prepare("insert or replace into project_path (path, project_id) values (?, ?)").run(path, id)
-}
-
-/** Returns every folder of the project that is stored under one of these spellings, and the spellings themselves. */
+/** Returns these spellings of a project's path, and every other folder of that project. */
 export function projectFolders(db: Db, spellings: readonly string[]): string[] {
   const idOf = valueQuery(db, "select id from project where path = ?", "integer")
   const ids = spellings.flatMap((path) => idOf.get(path) ?? [])
   return [...new Set([...spellings, ...ids.flatMap((id) => projectPathsOf(db, id))])]
+}
+
+/** Remembers worktrees of a project, so that their files are still the project's when they are gone. */
+export function saveWorktrees(db: Db, project: number, worktrees: readonly string[], platform: NodeJS.Platform): void {
+  const save = db.prepare(
+    `insert or ignore into project_path (path, project_id, why) values (?, ?, '${WORKTREE_REASON}')`,
+  )
+  for (const path of worktrees)
+    if (
+      valueQuery(db, "select id from project where path = ?", "integer").get(spellingsOf(db, path, platform)[0]) ===
+      undefined
+    )
+      save.run(path, project)
 }

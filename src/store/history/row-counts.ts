@@ -1,7 +1,7 @@
-// Counts the rows of a conversation, and the blocks of a unit's raw records. A row with a damaged key cannot be found: only a
-// wrong count reveals that it is missing. A count is null (unknown) while one of the rows has no checksum yet.
+// SQL that counts the rows of a conversation, and the blocks of a unit's raw records. A row with a damaged key cannot be found:
+// only a wrong count reveals that it is missing. A count is null (unknown) while one of the rows has no checksum yet.
 
-const TABLES = ["message", "body", "touch", "command", "made"] as const
+const COUNTED_TABLES = ["message", "body", "touch", "command", "made"] as const
 
 // If the table is out of order, the range that SQLite reads may include other rows, so each row is compared again.
 const countSql = (table: string) =>
@@ -9,17 +9,17 @@ const countSql = (table: string) =>
 const unsealedSql = (table: string) =>
   ["exists (select 1 from", table, "where conversation_id = @id and sum is null)"].join(" ")
 
-const UNSEALED = TABLES.map(unsealedSql).join(" or ")
-const COUNTS = TABLES.map(countSql).join(" || ' ' || ")
+const HAS_UNSEALED_ROWS = COUNTED_TABLES.map(unsealedSql).join(" or ")
+const COUNTS = COUNTED_TABLES.map(countSql).join(" || ' ' || ")
 
-export const ROW_COUNTS = `case when ${UNSEALED} then null else ${COUNTS} end`
+export const ROW_COUNTS = `case when ${HAS_UNSEALED_ROWS} then null else ${COUNTS} end`
 
 export const BLOCK_COUNT = `case when exists (select 1 from raw where unit_id = @id and sum is null) then null
   else (select count(*) from raw where unit_id = @id) end`
 
-export type RowCounts = Record<(typeof TABLES)[number], number>
+export type RowCounts = Record<(typeof COUNTED_TABLES)[number], number>
 
 export function readRowCounts(storedCounts: string): RowCounts {
   const counts = storedCounts.split(" ").map(Number)
-  return Object.fromEntries(TABLES.map((table, i) => [table, counts[i]])) as RowCounts
+  return Object.fromEntries(COUNTED_TABLES.map((table, i) => [table, counts[i]])) as RowCounts
 }

@@ -10,11 +10,13 @@ import {
 } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { changes, revision } from "./feed.ts"
+import { changeMarks, conversationsWithTag } from "./marks.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
-import { markPrivate, refileStored } from "./private-folders.ts"
+import { markPrivate, reassignStored } from "./private-folders.ts"
 import {
   conversationSpans,
   conversationsIn,
+  conversationsKeptOnlyHere,
   conversationsUsingModel,
   findConversations,
   listConversations,
@@ -27,7 +29,10 @@ import {
   busiestProjects,
   documentsIn,
   historyStats,
+  projectCommits,
+  projectFiles,
   projectIdentities,
+  projectPullRequests,
   readCollections,
   readProjects,
 } from "./read/overview.ts"
@@ -39,16 +44,17 @@ import {
   rawLines,
   sourceReport,
   unitSources,
+  unitsWithSecrets,
   unreadableFiles,
 } from "./read/units.ts"
 import { commandsOf, commitRows, conversationsTouching, editedFiles, filesOf, madeRows, readWork } from "./read/work.ts"
 import { damagedIds, type OnDamage } from "./rot/checked-rows.ts"
-import { createSumTriggers } from "./rot/keep-sums.ts"
-import { registerRowSum } from "./rot/sums.ts"
+import { isSealed, registerRowSum } from "./rot/sums.ts"
+import { createSumTriggers } from "./rot/table-sql.ts"
 import { makeSpellingsEquallyPrivate, spellingsOf } from "./spellings.ts"
 import type { HistoryWriter, Progress } from "./store.ts"
 
-/** The history in one SQLite file. Code that only writers need is loaded on the first write. */
+/** Opens the history in one SQLite file. Code that few commands need is imported when it is first used. */
 export function openStore(
   path: string,
   { cacheKb, platform = process.platform }: { cacheKb?: number; platform?: NodeJS.Platform } = {},
@@ -60,6 +66,7 @@ export function openStore(
   // SQLite is synchronous, but other stores are not, so all methods return promises.
   const run = async <T>(work: () => T): Promise<T> => {
     try {
+      isSealed(db)
       return work()
     } catch (error) {
       throw explainSchemaError(db, HISTORY_MIGRATIONS, error, path)
@@ -115,6 +122,7 @@ export function openStore(
         inTransaction(db, () => db.prepare(sql).run(source, json))
       }),
     unreadable: (source) => run(() => unreadableFiles(db, source)),
+    unitsWithSecrets: () => run(() => unitsWithSecrets(db, onDamage)),
     storedSources: () => run(() => unitSources(db)),
     sourceReport: () => run(() => sourceReport(db, onDamage)),
     revision: () => run(() => revision(db, historyId)),
@@ -128,6 +136,8 @@ export function openStore(
     versions: (ref) => run(() => readVersions(db, ref, onDamage)),
     touching: (file) => run(() => conversationsTouching(db, file, platform)),
     usingModel: (model) => run(() => conversationsUsingModel(db, model)),
+    tagged: (tag) => run(() => conversationsWithTag(db, tag)),
+    keptOnlyHere: () => run(() => conversationsKeptOnlyHere(db)),
     filesOf: (ref) => run(() => filesOf(db, ref, onDamage)),
     editedFiles: (ref, limit) => run(() => editedFiles(db, ref, limit)),
     commandsOf: (ref) => run(() => commandsOf(db, ref, onDamage)),
@@ -157,19 +167,34 @@ export function openStore(
     busiestProjects: (limit, except) => run(() => busiestProjects(db, limit, onDamage, except)),
     conversationsIn: (projects) => run(() => conversationsIn(db, projects)),
     projectIdentities: () => run(() => projectIdentities(db, onDamage)),
+    hasUnidentifiedProjects: () =>
+      run(() => db.prepare("select 1 from project where stamp is null").get() !== undefined),
+    projectFiles: (path) => run(() => projectFiles(db, path)),
+    projectPullRequests: (path) => run(() => projectPullRequests(db, path)),
+    projectCommits: () => run(() => projectCommits(db)),
     projectFolders: async (project) => {
       const { projectFolders } = await import("./project-paths.ts")
       return run(() => projectFolders(db, spellingsOf(db, project, platform)))
     },
-    saveProjectIdentity: (path, { git_remote, root_commit }) =>
-      run(() => {
-        const sql =
-          "update project set git_remote = ifnull(?, git_remote), root_commit = ifnull(?, root_commit) where path = ?"
-        inTransaction(db, () => db.prepare(sql).run(git_remote ?? null, root_commit ?? null, path))
-      }),
-    addProjectPath: async (path, project) => {
-      const { addProjectPath } = await import("./project-paths.ts")
-      return run(() => inTransaction(db, () => addProjectPath(db, path, project)))
+    saveProjectIdentity: async (path, facts) => {
+      const { saveGitFacts } = await import("./join-projects.ts")
+      return run(() => inTransaction(db, () => saveGitFacts(db, path, facts)))
+    },
+    joinProject: async (folder, project, why) => {
+      const { joinProject } = await import("./join-projects.ts")
+      return run(() => inTransaction(db, () => joinProject(db, { folder, project, why }, platform)))
+    },
+    renameProject: async (project, folder) => {
+      const { renameProject } = await import("./join-projects.ts")
+      return run(() => inTransaction(db, () => renameProject(db, project, folder)))
+    },
+    keepApart: async (folder) => {
+      const { keepApart } = await import("./join-projects.ts")
+      return run(() => inTransaction(db, () => keepApart(db, folder, platform)))
+    },
+    splitProject: async (folder) => {
+      const { splitProject } = await import("./join-projects.ts")
+      return run(() => inTransaction(db, () => splitProject(db, folder, platform)))
     },
     importFrom: async (other, options) => {
       const { mergeHistory } = await import("./import-history.ts")
@@ -184,12 +209,13 @@ export function openStore(
       const { writeBackup } = await import("./backup.ts")
       return run(() => writeBackup(db, file, beside))
     },
+    mark: (ref, change) => run(() => inTransaction(db, () => changeMarks(db, ref, change))),
     setPrivate: (project, isPrivate, isIn) =>
       run(() => inTransaction(db, () => markPrivate(db, [project], isPrivate, { isIn, platform }))),
     withSubagents: async (refs) => {
       const { withSubagents } = await import("./forget.ts")
       return run(() => {
-        damagedIds(db, onDamage) // a damaged row does not reveal whose subagent it is, so it is reported
+        damagedIds(db, onDamage) // reports damaged rows: a subagent with one would be missing here
         return withSubagents(db, refs)
       })
     },
@@ -242,7 +268,7 @@ export function openStore(
   }
 }
 
-/** Returns the remaining units that contain the conversations of which this unit is the owner. */
+/** Returns the keys of the other units that contain the conversations of which this unit is the owner. */
 function heirsOf(db: Db, unitId: number): string[] {
   return valueQuery(
     db,
@@ -257,7 +283,7 @@ function heirsOf(db: Db, unitId: number): string[] {
 function prepareHistory(db: Db, path: string, platform: NodeJS.Platform): string {
   try {
     makeSpellingsEquallyPrivate(db, platform)
-    refileStored(db, (work) => inTransaction(db, work), platform)
+    reassignStored(db, (work) => inTransaction(db, work), platform)
     return ensureHistoryId(db)
   } catch (error) {
     const explanation = explainSchemaError(db, HISTORY_MIGRATIONS, error, path)
@@ -267,8 +293,8 @@ function prepareHistory(db: Db, path: string, platform: NodeJS.Platform): string
 }
 
 function ensureHistoryId(db: Db): string {
-  const stored = metaValue(db, "history_id")
-  if (stored !== undefined) return stored
+  const storedId = metaValue(db, "history_id")
+  if (storedId !== undefined) return storedId
   return inTransaction(db, () => {
     db.prepare("insert or ignore into meta (key, value) values ('history_id', ?)").run(globalThis.crypto.randomUUID())
     return metaValue(db, "history_id")!

@@ -9,7 +9,7 @@ import type { Injury, Inspection } from "./rot/inspect.ts"
 
 /**
  * Read access to the history: SQLite today, PostgreSQL for a team later. One contract suite tests every implementation, and
- * callers do not depend on any of them.
+ * callers depend on none of them.
  */
 export type HistoryReader = {
   /** Identifies this history. An index built from another history is useless. */
@@ -19,7 +19,7 @@ export type HistoryReader = {
   /** Returns all changes after a token, oldest first. The token is opaque; undefined means from the beginning. */
   changes(after: string | undefined, limit: number): Promise<Changes>
 
-  /** The conversations whose id is this one or begins with it, except those of the projects in `except`. */
+  /** Returns the conversations whose id equals the given one or begins with it, except those of the projects in `except`. */
   resolve(query: RefQuery, except?: readonly string[]): Promise<ConversationRow[]>
   conversation(ref: Ref): Promise<ConversationRow | undefined>
   /**
@@ -32,15 +32,22 @@ export type HistoryReader = {
   spans(filter: Pick<ListFilter, "kinds" | "among" | "inside">): Promise<ConversationSpan[]>
   /** The messages in order of position, without damaged ones. `numbers` selects some of them. */
   messages(ref: Ref, numbers?: number[]): Promise<StoredMessage[]>
-  /** Announces that the messages of these conversations will be read next, so that a remote history can load them together. */
+  /**
+   * Announces that these messages, or complete conversations, will be read next, so that a remote history can load all of them at
+   * once.
+   */
   readAhead?(refs: Ref[]): Promise<void>
   /** The number and version of each message. A message whose version is unchanged need not be read again. */
   versions(ref: Ref): Promise<MessageVersion[]>
 
   /** Conversations that edited, read or named a file whose path, absolute or relative to its project, contains this text. */
   touching(file: string): Promise<Ref[]>
-  /** Conversations in which a model answered whose name contains this text. Ignores case. */
+  /** Conversations with answers of a model whose name contains this text, in upper or lower case. */
   usingModel(model: string): Promise<Ref[]>
+  /** Conversations to which a person gave this tag. */
+  tagged(tag: string): Promise<Ref[]>
+  /** Conversations that only this history has, because their agents have deleted them. Imported ones are left out. */
+  keptOnlyHere(): Promise<Ref[]>
   filesOf(ref: Ref): Promise<string[]>
   /** The files that the conversation changed, most changed first. */
   editedFiles(ref: Ref, limit: number): Promise<string[]>
@@ -64,7 +71,8 @@ export type HistoryReader = {
   /** The collections, sorted by name. */
   collections(): Promise<Collection[]>
   documentsIn(name: string): Promise<{ documents: number; sections: number; estimated_tokens: number }>
-  projects(): Promise<ProjectRow[]>
+  /** With `private`, others may be left out: in a team's history no project is private. */
+  projects(wanted?: "private"): Promise<ProjectRow[]>
   /** The projects with the most conversations, most first, without those in `except`. */
   busiestProjects(limit: number, except?: readonly string[]): Promise<ProjectRow[]>
   /** All conversations and documents of these projects. */
@@ -83,7 +91,7 @@ export type HistoryReader = {
 
 /** Write access for syncs: the state left by earlier syncs, and every change. Each write is one transaction. */
 export type HistoryWriter = HistoryReader & {
-  /** Every unit of a source, with just enough data to detect changes. */
+  /** Returns every unit of a source, with just enough data to detect changes. */
   knownUnits(source: SourceId): Promise<Map<string, UnitMark>>
   knownUnit(source: SourceId, key: string): Promise<KnownUnit | undefined>
   knownContainers(source: SourceId): Promise<Map<string, string>>
@@ -101,8 +109,18 @@ export type HistoryWriter = HistoryReader & {
   hasReadableRecords(source: SourceId, unitKey: string): Promise<boolean>
   /** The files that the last sync could not read at all. */
   unreadable(source: SourceId): Promise<UnreadableFile[]>
+  /** The units with redactions, except documents. */
+  unitsWithSecrets(): Promise<UnitWithSecrets[]>
   projectIdentities(): Promise<ProjectIdentity[]>
-  /** Every folder of a project in every spelling, including those on other machines and those before it moved. */
+  /** True if git was not yet asked about the folder of every project. */
+  hasUnidentifiedProjects(): Promise<boolean>
+  /** The commits that the conversations of all projects made, newest conversation first. */
+  projectCommits(): Promise<ProjectCommit[]>
+  /** Some of the files in which the conversations of a project added lines, relative to it. */
+  projectFiles(path: string): Promise<string[]>
+  /** The addresses of the pull requests that the conversations of a project made. */
+  projectPullRequests(path: string): Promise<string[]>
+  /** Every folder of a project in every spelling, including those on other machines and from before it moved. */
   projectFolders(path: string): Promise<string[]>
   forgottenAmong(source: SourceId, ids: Set<string>): Promise<Set<string>>
 
@@ -121,12 +139,24 @@ export type HistoryWriter = HistoryReader & {
   saveCollection(collection: Collection): Promise<void>
   /** Deletes a collection and its documents. Returns false if there is none of that name. */
   removeCollection(name: string): Promise<boolean>
-  /** Deletes documents that are gone from their collection. Unlike conversations, they are not archived. */
+  /** Deletes documents that no longer exist in their collection. Unlike conversations, they are not archived. */
   removeDocuments(keys: string[]): Promise<number>
 
-  saveProjectIdentity(path: string, identity: { git_remote?: string; root_commit?: string }): Promise<void>
-  /** From now on, work in this folder (on another machine, or before the project moved) belongs to that project. */
-  addProjectPath(path: string, project: string): Promise<void>
+  saveProjectIdentity(path: string, facts: GitFacts): Promise<void>
+  /**
+   * From now on, work in this folder belongs to that project. If the folder was a project, its conversations move. If either is
+   * private, the joined project is.
+   */
+  joinProject(folder: string, project: string, why: string): Promise<void>
+  /** Like `splitProject`, also for a folder that was never part of another project. */
+  keepApart(folder: string): Promise<void>
+  /** Calls a project by another of its folders, because its own is gone. */
+  renameProject(project: string, folder: string): Promise<void>
+  /**
+   * Makes a folder a project of its own again. dex then never joins it with another project. It is private if the project was. Returns false
+   * if it is not a folder of a project with several.
+   */
+  splitProject(folder: string): Promise<boolean>
   /**
    * Marks a project as private or not, even before its first conversation. Every conversation that worked in a private project
    * belongs to it, regardless of the folder in which it began, until the project is no longer private.
@@ -134,15 +164,17 @@ export type HistoryWriter = HistoryReader & {
   setPrivate(projectPath: string, isPrivate: boolean, isIn?: IsInProject): Promise<boolean>
   /**
    * Deletes conversations permanently. For a unit with several conversations, `ownerOf` returns the conversation of a record, so
-   * that the records of the others stay. Any other unit that contained one of these conversations loses all its records.
+   * that the other conversations keep theirs. Any other unit that contained one of these conversations loses all its records.
    */
   forget(refs: Ref[], ownerOf?: OwnerOf): Promise<number>
+  /** Changes what a person added to a conversation. */
+  mark(ref: Ref, change: MarksChange): Promise<Marks>
   /** Merges a copy of another machine's history, whose schema has been checked. */
   importFrom(path: string, options: ImportOptions): Promise<ImportReport>
   /** Writes the complete history and the named databases into one file, and verifies it. */
   backup(file: string, beside: Record<string, string>): Promise<BackupContent>
 
-  /** The damage found since the last call: refs of conversations, and descriptions of anything else. */
+  /** Returns the damage found since the last call: refs of conversations, and descriptions of anything else. */
   takeDamaged(): Promise<string[]>
   /** The damage in these conversations, and what would restore it. */
   injuries(refs: Ref[]): Promise<Injury[]>
@@ -155,7 +187,7 @@ export type HistoryWriter = HistoryReader & {
   seal(deadline: number): Promise<void>
   /** Reads everything and reports whatever differs from what was written. */
   inspect(): Promise<Inspection>
-  /** Problems of the database file; empty if there are none. */
+  /** Returns descriptions of problems with the database file; empty if there are none. */
   check(): Promise<string[]>
   /** Moves the write-ahead log into the database. */
   checkpoint(): Promise<void>
@@ -216,7 +248,10 @@ export type UnitWrite = {
   cursor: string
   connector_version: number
   redaction_version: number
-  /** `append` adds to the live records, `replace` replaces them; both add to `left`. `rewrite` replaces both. */
+  /**
+   * The unit's raw records. `append` adds to the live records, and `replace` replaces them; both also add to the `left`
+   * records. `rewrite` replaces both kinds.
+   */
   raw: { mode: "append" | "replace" | "rewrite"; live: Block[]; left: Block[] }
   conversations: ConversationWrite[]
   /**
@@ -230,8 +265,10 @@ export type UnitWrite = {
    * same records, and for documents, whose files can be read again.
    */
   dropsMissing: boolean
-  /** The records skipped in this read; an append adds them to the earlier counts. */
+  /** True if `skipped` and `redactions` are what this write found beyond the stored counts, because stored records stay. */
+  addsToCounts?: boolean
   skipped: { reason: string; where: string }[]
+  /** Secrets removed from the unit's records, by rule. */
   redactions: Record<string, number>
   /** The unknown records among all of the unit's records, by type. */
   unknown: Record<string, number>
@@ -240,8 +277,10 @@ export type UnitWrite = {
 export type ConversationWrite = Omit<Conversation, "messages"> & {
   /** The project's folder, derived from the working directories. */
   project?: string
-  /** The projects of the conversation's other folders, if they differ. */
+  /** The projects of the conversation's other folders, if they differ from `project`. */
   projects?: string[]
+  /** The worktrees outside the project's folder in which it worked. */
+  worktrees?: string[]
   messages: MessageWrite[]
 }
 
@@ -252,8 +291,8 @@ export type ConversationWrite = Omit<Conversation, "messages"> & {
 export type MessageWrite = Message & { superseded?: boolean; stored?: { key: Buffer; number: number } }
 
 /**
- * The result of an import. `forgotten` counts conversations that were left out because they were deleted here; `left_out` counts
- * everything else that was left out, by problem.
+ * The result of an import. `forgotten` counts conversations that were not imported because they were deleted here; `left_out`
+ * counts everything else that was not imported, by problem.
  */
 export type ImportReport = {
   conversations: number
@@ -265,21 +304,47 @@ export type ImportReport = {
 
 /** Which parts of a file to import, and how. */
 export type ImportOptions = {
-  /** The agents that dex supports here. Other sources are not imported. */
+  /** The agents that this installation of dex knows. Other sources are not imported. */
   sources: ReadonlySet<SourceId>
   /** The source of the person's own notes, which are imported only on request (`withNotes`). */
   notes: SourceId
   withNotes: boolean
   /** Projects that are private from the start of the import, by their folders on this machine. */
   privateProjects: readonly string[]
-  /** Redacts by the current rules, whatever version the file claims. */
+  /** Redacts a record by the current rules, even if the file claims to be redacted by them. */
   redact: (record: Record<string, unknown>) => Record<string, unknown>
   redactionVersion: number
   onProgress?: (done: number, total: number) => void
 }
 
 /** A project's identity on any machine. */
-export type ProjectIdentity = { path: string; private: boolean; git_remote?: string; root_commit?: string }
+export type ProjectIdentity = {
+  path: string
+  private: boolean
+  git_remote?: string
+  root_commit?: string
+  /** Network addresses, normalised (git/identity.ts). */
+  remotes?: string[]
+  /** The state of its git folder when dex last asked git about it. */
+  stamp?: string
+  /** True if the user split this project from another one. dex then never joins it with any project. */
+  apart?: boolean
+  /** The project's other folders, and why they belong to it. */
+  folders?: { path: string; why?: string }[]
+  conversations?: number
+}
+
+/** The stamp of a project of which no folder exists any longer. */
+export const GONE = "gone"
+
+/** Why a folder belongs to a project, if it is a worktree outside of the project's folder. */
+export const WORKTREE_REASON = "a worktree of it"
+
+/** A commit that a conversation of a project made. */
+export type ProjectCommit = { project: string; hash: string; subject: string; at?: number }
+
+/** Facts about a project's folder that come from git. */
+export type GitFacts = { git_remote?: string; root_commit?: string; remotes?: string[]; stamp?: string }
 
 export type WriteResult = {
   changed: number
@@ -297,11 +362,22 @@ export type Changes = { changes: Change[]; token: string; more: boolean; rebuild
 /** `change` is the number of the conversation's newest change, if the history counts changes. */
 export type Change = { conversation: string; deleted: boolean; ref?: Ref; change?: number }
 
+/** The title and the tags that a person gave to a conversation. They are never sent to a hub. */
+export type Marks = { title?: string; tags: string[] }
+/** An empty title removes the person's own. */
+export type MarksChange = { title?: string; addedTags?: readonly string[]; removedTags?: readonly string[] }
+
 export type ConversationRow = {
   ref: Ref
   kind: Kind
   title?: Title
+  /** Set if the person gave it another title here: the title without that, or null if there is none. */
+  recorded_title?: Title | null
+  /** Absent if there are none. */
+  tags?: string[]
   project?: string
+  /** The other folders of the project. Only `conversation` sets them. */
+  folders?: string[]
   private: boolean
   cwds: string[]
   git_branch?: string
@@ -321,7 +397,14 @@ export type ConversationRow = {
   text_bytes: number
   path: string
   archived: boolean
+  /** The person from whose history it was imported, or "another machine". */
+  imported_from?: string
+  /** Only in a team's history. */
+  access?: ConversationAccess
 }
+
+/** Who may read a conversation of a team. The author and the project are numbers of the hub's tables. */
+export type ConversationAccess = { author: number; project: number; visibility: "private" | "project" | "org" }
 
 export type MessageVersion = { number: number; version: number; copied: boolean }
 
@@ -351,7 +434,12 @@ export type MadeRow = {
 export type CommitRow = { ref: Ref & { number: number }; hash: string; subject: string; at?: number }
 /** The work in a conversation. `files` counts the edited files. */
 export type Work = { lines_added: number; lines_removed: number; files: number; commits: number }
-export type ProjectRow = { path: string; private: boolean }
+export type ProjectRow = {
+  path: string
+  private: boolean
+  /** Other names of the project: its other folders, and its remotes. */
+  names?: string[]
+}
 
 export type ListFilter = {
   project?: string
@@ -359,7 +447,7 @@ export type ListFilter = {
   from?: number
   to?: number
   kinds?: Kind[]
-  /** Matches exactly this project; `project` matches a part of the path. */
+  /** Matches exactly this project; `project` matches a part of any of its folders or remotes. */
   in_project?: string
   /** Selects only this conversation and its subagents. */
   conversation?: Ref
@@ -375,8 +463,21 @@ export type ListFilter = {
 
 export type ConversationSpan = { source: SourceId; project?: string; started_at?: number; ended_at?: number }
 
-/** `stamp` and `tried_at` are set if a retry is expensive, so that not every sync does it. */
+/** A file that could not be read. `stamp` and `tried_at` are set if a retry is expensive, so that not every sync retries. */
 export type UnreadableFile = { path: string; reason: string; stamp?: string; tried_at?: number }
+
+/** A file, or a part of a database, from which dex removed secrets when it read it. */
+export type UnitWithSecrets = {
+  source: SourceId
+  path: string
+  isArchived: boolean
+  /** True if the unit was imported from another machine's history, so that its path is a path there. */
+  isImported: boolean
+  redactions: Record<string, number>
+  conversations: string[]
+  /** The projects of these conversations. */
+  projects: string[]
+}
 
 export type SourceReport = {
   source: SourceId

@@ -2,8 +2,8 @@ import { CONVERSATION_KINDS, ROLES } from "../../core/conversation.ts"
 import type { RowOf } from "../sqlite/typed-query.ts"
 
 /**
- * The columns of each table with checksums, primary key first. The checksum covers every column except `sum`. Append only: a
- * value is identified by its position, and null is ignored, so that adding a column changes no checksum.
+ * The columns of each table with checksums, primary key first. The checksum covers every column except `sum`. Append only: the
+ * checksum identifies a value by its position and ignores null, so that adding a column changes no checksum.
  */
 export const TABLES = {
   meta: { key: "text", value: "text", sum: "integer?" },
@@ -13,9 +13,12 @@ export const TABLES = {
     git_remote: "text?",
     private: "integer",
     root_commit: "text?",
+    remotes: "text?",
+    stamp: "text?",
+    apart: "integer?",
     sum: "integer?",
   },
-  project_path: { path: "text", project_id: "integer", sum: "integer?" },
+  project_path: { path: "text", project_id: "integer", why: "text?", sum: "integer?" },
   unit: {
     id: "integer",
     source: "text",

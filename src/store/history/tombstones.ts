@@ -9,7 +9,7 @@ import { metaValue } from "./read/meta.ts"
 export function isForgotten(db: Db, source: string, nativeId: string): boolean {
   const hash = tombstoneOf(db, source, nativeId)
   if (db.prepare("select 1 from tombstone where hash = ?").get(hash) !== undefined) return true
-  // The row itself may be damaged; the index contains a second copy.
+  // Query the index, which contains a second copy, because the row itself may be damaged.
   return db.prepare("select 1 from tombstone indexed by tombstone_copy where hash = ?").get(hash) !== undefined
 }
 

@@ -4,7 +4,7 @@ import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { bodyLine, loadLines, type PlacedMessage, saveBodies } from "./bodies.ts"
 import { copiedNumbers, flagCopies } from "./copies.ts"
 import { deleteEffects, saveEffects } from "./effects.ts"
-import { type Facts, factsKey, factsOf, NAMING_FACTS } from "./facts.ts"
+import { type Facts, factsKey, factsOf, SINGLE_UNIT_FACTS } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
 import { MESSAGE_FLAGS } from "./flags.ts"
 import { keyText, mergeMessages, type UnitMessage } from "./merge.ts"
@@ -17,7 +17,7 @@ import {
   rememberStartProject,
   startProjectOf,
 } from "./private-folders.ts"
-import { projectIdOf, projectPathsOf } from "./project-paths.ts"
+import { projectIdOf, projectPathsOf, saveWorktrees } from "./project-paths.ts"
 import { allowIndexMismatch } from "./rot/checked-rows.ts"
 import { hasMissingRows } from "./rot/inspect.ts"
 import { isIntact, rowSum } from "./rot/sums.ts"
@@ -32,8 +32,8 @@ type ExistingConversation = { row: RowIn<"conversation">; facts: string; damaged
 /** `unit_id` is null if the message comes from the conversation's own unit. */
 export type MessageTableRow = Omit<RowIn<"message">, "conversation_id" | "version" | "sum">
 
-/** A stored message, its body (`line`), and the unit it came from (`by`). `damaged` is true if the row is not reliable. */
-export type OldRow = MessageTableRow & { line: string; by: number; damaged?: boolean }
+/** A stored message, its body (`line`), and the unit it came from (`fromUnit`). `damaged` is true if the row is not reliable. */
+export type OldRow = MessageTableRow & { line: string; fromUnit: number; damaged?: boolean }
 
 type SavedConversation = {
   id: number
@@ -55,8 +55,8 @@ export function saveConversation(
   conversation: ConversationWrite,
   platform: NodeJS.Platform,
 ): SavedConversation | undefined {
-  const known = findConversation(db, write.source, conversation.id)
-  const existing = known?.row
+  const storedConversation = findConversation(db, write.source, conversation.id)
+  const existing = storedConversation?.row
   if (existing && conversation.authority < existing.authority && existing.unit_id !== unitId) return undefined
 
   const ownsConversation =
@@ -87,42 +87,46 @@ export function saveConversation(
   const incoming = conversation.messages.map((message) => ({
     key: message.stored?.key ?? hashKey(message.key),
     message,
-    by: unitId,
+    fromUnit: unitId,
   }))
   const isShared = existing !== undefined && conversation.authority === existing.authority
-  const staying = isShared ? stayingMessages(old, incoming, unitId, write) : []
-  const isMerged = staying.length > 0 || (isShared && !ownsConversation)
-  const accepted = write.foreign ? incoming.filter((one) => !contradicts(one, old.get(keyText(one)))) : incoming
+  const remaining = isShared ? remainingMessages(old, incoming, unitId, write) : []
+  const isMerged = remaining.length > 0 || (isShared && !ownsConversation)
+  const accepted = write.foreign ? incoming.filter((entry) => !contradicts(entry, old.get(keyText(entry)))) : incoming
   const messages = isMerged
-    ? mergeMessages(accepted, staying, ownsConversation ? liveOf(accepted) : liveRowsInOrder(old))
+    ? mergeMessages(accepted, remaining, ownsConversation ? liveMessages(accepted) : liveRowsInOrder(old))
     : incoming
-  const last = [...old.values()].reduce((most, { number }) => Math.max(most, number), existing?.last_number ?? 0)
-  const numbered = numberMessages(messages, old, last)
+  const highestNumber = [...old.values()].reduce(
+    (most, { number }) => Math.max(most, number),
+    existing?.last_number ?? 0,
+  )
+  const numbered = numberMessages(messages, old, highestNumber)
   const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
 
   const added = numbered.filter((message) => !message.old)
   const matched = new Set(numbered.map((message) => message.old))
   const missing = [...old.values()].filter((row) => !matched.has(row))
   // Messages of another unit that cannot be read now stay, so that `heal` can restore them.
-  const gone = write.partial ? [] : missing.filter((row) => row.by === unitId || !isShared)
+  const deleted = write.partial ? [] : missing.filter((row) => row.fromUnit === unitId || !isShared)
   const changed = numbered.filter(({ old, line }) => old && (old.line !== line || old.damaged))
   const moved = numbered.filter((message) => message.old && rowDiffers(message))
-  if (added.length > 0 || gone.length > 0 || changed.length > 0)
-    saveBodies(db, id, [...numbered, ...readableRows(missing.filter((row) => !gone.includes(row)))], gone)
-  for (const row of gone) deleteMessage(db, id, row.number)
+  if (added.length > 0 || deleted.length > 0 || changed.length > 0)
+    saveBodies(db, id, [...numbered, ...readableRows(missing.filter((row) => !deleted.includes(row)))], deleted)
+  for (const row of deleted) deleteMessage(db, id, row.number)
   const touched = new Set([...added, ...changed, ...moved])
   const version = touched.size > 0 ? nextChange(db) : 0
   for (const message of touched) saveMessage(db, id, message, version, owner)
+  if (startProject !== null) saveWorktrees(db, startProject, conversation.worktrees ?? [], platform)
   const folders = projectId === null ? [] : projectPathsOf(db, projectId)
   for (const message of [...added, ...changed]) saveEffects(db, id, message, projectId, folders, platform)
 
-  const lastNumber = numbered.reduce((most, message) => Math.max(most, message.number), last)
+  const lastNumber = numbered.reduce((most, message) => Math.max(most, message.number), highestNumber)
   const copies = flagCopies(db, write.source, id, added)
   const copied =
     copies || numbered.some(({ flags }) => flags & MESSAGE_FLAGS.copied) ? copiedNumbers(db, id) : new Set<number>()
   const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
   const facts = factsOf(
-    staying.length === 0 ? conversation : withMergedMessages(conversation, messages),
+    remaining.length === 0 ? conversation : withMergedMessages(conversation, messages),
     counted.map(({ message }) => message),
     owner,
     projectId,
@@ -130,28 +134,29 @@ export function saveConversation(
     copies?.forkOf ?? existingFork(db, id),
   )
   // If several units contain a conversation, one of them decides its title, folder and branch.
-  if (!ownsConversation) Object.assign(facts, Object.fromEntries(NAMING_FACTS.map((name) => [name, existing[name]])))
+  if (!ownsConversation)
+    Object.assign(facts, Object.fromEntries(SINGLE_UNIT_FACTS.map((name) => [name, existing[name]])))
   facts.project_id = projectId
   const isChanged =
     !existing ||
     hasNewOwner ||
-    added.length + gone.length + changed.length + moved.length > 0 ||
+    added.length + deleted.length + changed.length + moved.length > 0 ||
     copies !== undefined ||
-    known?.damaged ||
-    known?.facts !== factsKey(facts)
-  const change = known?.damaged
+    storedConversation?.damaged ||
+    storedConversation?.facts !== factsKey(facts)
+  const change = storedConversation?.damaged
     ? allowIndexMismatch(db, () => updateConversation(db, id, facts, write.source, conversation.id))
     : isChanged
       ? updateConversation(db, id, facts)
       : undefined
-  if (isDamaged) finishDamagedWrite(db, id, missing.length === gone.length, platform)
+  if (isDamaged) finishDamagedWrite(db, id, missing.length === deleted.length, platform)
   rememberStartProject(db, id, startProject, projectId)
   if (existing?.project_id !== projectId) moveSubagents(db, id)
   const hasLessText = [...changed, ...moved].some(hasLostText)
   const unitsToRead = existing ? unitsToReadAgain(db, write.source, conversation, unitId, owner, hasLessText) : []
   const isLive = ({ message }: NumberedMessage) => !message.superseded
   const addedCount = added.filter(isLive).length - (copies?.uncounted ?? 0)
-  const isAllLoaded = missing.length === gone.length
+  const isAllLoaded = missing.length === deleted.length
   return {
     id,
     changed: isChanged,
@@ -162,7 +167,7 @@ export function saveConversation(
   }
 }
 
-/** Returns the rows whose text can be read, with their present chunks. */
+/** Returns the rows whose text can be read, with the chunks that they are in now. */
 function readableRows(rows: OldRow[]): PlacedMessage[] {
   return rows.filter(({ line }) => line !== "").map((row) => ({ ...row, old: row }))
 }
@@ -206,10 +211,10 @@ function findConversation(db: Db, source: string, nativeId: string): ExistingCon
 }
 
 /**
- * Returns the stored messages that stay when one of a conversation's units is written: those of other units and, if the unit's
- * earlier records are no longer available, its own earlier messages.
+ * Returns the stored messages that stay when one of a conversation's units is written: those of other units, and earlier messages
+ * of this unit if other units have messages too or if its earlier records are no longer available. The latter become superseded.
  */
-function stayingMessages(
+function remainingMessages(
   old: Map<string, OldRow>,
   incoming: UnitMessage[],
   unitId: number,
@@ -217,23 +222,23 @@ function stayingMessages(
 ): UnitMessage[] {
   const incomingKeys = new Set(incoming.map(keyText))
   const rows = [...old.values()]
-  const others = rows.filter((row) => row.by !== unitId && row.line !== "" && !row.damaged)
+  const others = rows.filter((row) => row.fromUnit !== unitId && row.line !== "" && !row.damaged)
   const keepsOwn = !write.partial && (others.length > 0 || !write.isComplete)
   const superseded = keepsOwn
-    ? rows.filter((row) => row.by === unitId && !incomingKeys.has(keyText(row)) && row.line !== "")
+    ? rows.filter((row) => row.fromUnit === unitId && !incomingKeys.has(keyText(row)) && row.line !== "")
     : []
-  const staying = [...others.map((row) => toMessageWrite(row)), ...superseded.map((row) => toMessageWrite(row, true))]
-  return staying.sort((a, b) => a.position - b.position)
+  const remaining = [...others.map((row) => toMessageWrite(row)), ...superseded.map((row) => toMessageWrite(row, true))]
+  return remaining.sort((a, b) => a.position - b.position)
 }
 
-/** Whether an imported message differs from the stored one in more than additional text. */
-function contradicts({ by, message }: UnitMessage, stored: OldRow | undefined): boolean {
-  if (!stored || stored.by === by || stored.line === "" || stored.damaged) return false
+/** True if an imported message lacks or changes text of the stored one, instead of only continuing it. */
+function contradicts({ fromUnit, message }: UnitMessage, stored: OldRow | undefined): boolean {
+  if (!stored || stored.fromUnit === fromUnit || stored.line === "" || stored.damaged) return false
   const texts = message.parts.map(({ text }) => text)
   return !toMessageWrite(stored).message.parts.every(({ text }) => texts.some((longer) => longer.startsWith(text)))
 }
 
-function liveOf(messages: UnitMessage[]): UnitMessage[] {
+function liveMessages(messages: UnitMessage[]): UnitMessage[] {
   return messages.filter(({ message }) => !message.superseded)
 }
 
@@ -242,13 +247,13 @@ function liveRowsInOrder(old: Map<string, OldRow>): OldRow[] {
   return live.sort((a, b) => (a.position ?? a.number) - (b.position ?? b.number))
 }
 
-/** Replaces the messages with those of all units. Drops the start and end, which then follow from the messages. */
+/** Replaces the messages with those of all units. Removes the start and end, which are then computed from the messages. */
 function withMergedMessages(conversation: ConversationWrite, messages: UnitMessage[]): ConversationWrite {
-  const { started_at: _, ended_at: __, ...named } = conversation
-  return { ...named, messages: messages.map(({ message }) => message) }
+  const { started_at: _, ended_at: __, ...rest } = conversation
+  return { ...rest, messages: messages.map(({ message }) => message) }
 }
 
-/** Converts a stored message to the form in which it was written. Only the hash of its key is known. */
+/** Converts a stored message to the form in which it was written, without its original key, of which only the hash is stored. */
 export function toMessageWrite(
   row: OldRow,
   superseded = (row.flags & MESSAGE_FLAGS.superseded) !== 0,
@@ -265,7 +270,7 @@ export function toMessageWrite(
     abandoned: (row.flags & MESSAGE_FLAGS.abandoned) !== 0 || undefined,
     superseded: superseded || undefined,
   }
-  return { key: row.key, message, by: row.by, position: row.position ?? row.number }
+  return { key: row.key, message, fromUnit: row.fromUnit, position: row.position ?? row.number }
 }
 
 /**
@@ -291,8 +296,8 @@ function unitsToReadAgain(
   return others.filter(({ id }) => hasLessText || takesPrecedence(id)).map(({ key }) => key)
 }
 
-function hasLostText({ old, line, flags, by }: NumberedMessage): boolean {
-  if (!old || old.by !== by) return false
+function hasLostText({ old, line, flags, fromUnit }: NumberedMessage): boolean {
+  if (!old || old.fromUnit !== fromUnit) return false
   return (
     line.length < old.line.length ||
     ((flags & MESSAGE_FLAGS.superseded) !== 0 && (old.flags & MESSAGE_FLAGS.superseded) === 0)
@@ -300,18 +305,18 @@ function hasLostText({ old, line, flags, by }: NumberedMessage): boolean {
 }
 
 /**
- * Decides which of two units of the same authority names a conversation that both contain: the one that is still present and
- * still contains it, then the one that contains its beginning, then the one whose path sorts first.
+ * True if a unit, rather than its rival of the same authority, names a conversation that both contain. The unit that is still
+ * present and still contains it comes first, then the one that contains its beginning, then the one whose path sorts first.
  */
 function outranks(db: Db, nativeId: string, unitId: number, rivalId: number): boolean {
-  const rank = rowQuery(
+  const selectRank = rowQuery(
     db,
     `select u.state = 'present' and ifnull(k.live, 1) as there, ifnull(k.began_at, 9e15) as began_at, u.path
      from unit u left join claim k on k.unit_id = u.id and k.native_id = ? where u.id = ?`,
     { there: "integer", began_at: "integer", path: "text" },
   )
-  const unitRank = rank.get(nativeId, unitId)!
-  const rivalRank = rank.get(nativeId, rivalId)
+  const unitRank = selectRank.get(nativeId, unitId)!
+  const rivalRank = selectRank.get(nativeId, rivalId)
   if (!rivalRank) return true
   if (unitRank.there !== rivalRank.there) return unitRank.there === 1
   if (unitRank.began_at !== rivalRank.began_at) return unitRank.began_at < rivalRank.began_at
@@ -326,16 +331,16 @@ export type NumberedMessage = {
   key: Buffer
   flags: number
   chunk: number
-  by: number
+  fromUnit: number
   old?: OldRow
 }
 
 /** Numbers the messages. A stored message keeps its number; new ones are numbered after the last one. */
 function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastNumber: number): NumberedMessage[] {
   let next = lastNumber + 1
-  // Even the key of a damaged row is not reliable, so the row is identified by its text.
+  // The key of a damaged row is not reliable either, so the row is identified by its text.
   const damaged = [...old.values()].filter((row) => row.damaged)
-  return messages.map(({ key, message, by }, index) => {
+  return messages.map(({ key, message, fromUnit }, index) => {
     const row = old.get(keyText({ key })) ?? damaged.find(({ number, line }) => line === bodyLine(number, message))
     const number = row?.number ?? (lastNumber === 0 ? message.stored?.number : undefined) ?? next++
     const numbered: NumberedMessage = {
@@ -345,7 +350,7 @@ function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastN
       key,
       flags: flagsOf(message) | (row ? row.flags & MESSAGE_FLAGS.copied : 0),
       chunk: row && !row.damaged ? row.chunk : -1,
-      by,
+      fromUnit,
       line: bodyLine(number, message),
     }
     if (row) numbered.old = row
@@ -362,10 +367,10 @@ function flagsOf(message: MessageWrite): number {
   )
 }
 
-function rowDiffers({ old, message, position, number, flags, by }: NumberedMessage): boolean {
+function rowDiffers({ old, message, position, number, flags, fromUnit }: NumberedMessage): boolean {
   return (
     old!.damaged === true ||
-    old!.by !== by ||
+    old!.fromUnit !== fromUnit ||
     old!.role !== message.role ||
     old!.flags !== flags ||
     old!.at !== (message.at ?? null) ||
@@ -391,7 +396,7 @@ function loadMessages(
 }
 
 /** Returns messages whose row is missing but whose text exists; the text contains their number. */
-function messagesWithoutRow(db: Db, id: number, rows: OldRow[], by: number): OldRow[] {
+function messagesWithoutRow(db: Db, id: number, rows: OldRow[], fromUnit: number): OldRow[] {
   const existingNumbers = new Set(rows.map(({ number }) => number))
   const emptyRow = {
     position: null,
@@ -400,7 +405,7 @@ function messagesWithoutRow(db: Db, id: number, rows: OldRow[], by: number): Old
     flags: 0,
     at: null,
     unit_id: null,
-    by,
+    fromUnit,
     damaged: true,
   }
   return [...loadLines(db, id)]
@@ -413,9 +418,9 @@ function readMessages(db: Db, id: number, owner: number): OldRow[] {
   const rows = rowQuery(db, "select * from message where conversation_id = ?", TABLES.message).all(id)
   return rows.map((row) => ({
     ...row,
-    by: row.unit_id ?? owner,
+    fromUnit: row.unit_id ?? owner,
     line: lines.get(row.number) ?? "",
-    ...(!isIntact(db, "message", row) && { damaged: true, by: owner }),
+    ...(!isIntact(db, "message", row) && { damaged: true, fromUnit: owner }),
   }))
 }
 
@@ -426,13 +431,24 @@ function rowsByKey(rows: OldRow[]): Map<string, OldRow> {
 function saveMessage(
   db: Db,
   id: number,
-  { number, position, chunk, key, flags, message, by }: NumberedMessage,
+  { number, position, chunk, key, flags, message, fromUnit }: NumberedMessage,
   version: number,
   owner: number,
 ): void {
   const at = message.at ?? null
   const storedPosition = position === number ? null : position
-  const values = [id, number, storedPosition, chunk, key, message.role, flags, at, version, by === owner ? null : by]
+  const values = [
+    id,
+    number,
+    storedPosition,
+    chunk,
+    key,
+    message.role,
+    flags,
+    at,
+    version,
+    fromUnit === owner ? null : fromUnit,
+  ]
   db.prepare(
     `insert or replace into message (conversation_id, number, position, chunk, key, role, flags, at, version, unit_id, sum)
      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -482,7 +498,7 @@ function updateConversation(db: Db, id: number, facts: Facts, source?: string, n
   return change
 }
 
-/** Returns the conversations that only this unit contains. */
+/** Returns the row ids of the conversations that only this unit contains. */
 export function conversationsOnlyIn(db: Db, unitId: number): number[] {
   return valueQuery(
     db,

@@ -13,12 +13,15 @@ const RAW_LEFT = 1
 
 const MAX_SKIPPED = 1000
 
-/** A last block below this size, in bytes, is extended by the next append. Otherwise a live session leaves hundreds of blocks. */
+/**
+ * An append extends the last block if its uncompressed size is below this. Otherwise a session that is still growing would leave
+ * hundreds of blocks.
+ */
 const SMALL_BLOCK_BYTES = 48 << 10
 
 /**
- * Stores everything in one unit together with its cursor, in one transaction, so that a crash leaves either both or neither.
- * Writing the same unit twice changes nothing.
+ * Stores a unit's conversations, records and cursor in one transaction, so that a crash leaves either all of them or none.
+ * Writing the same conversations twice adds no messages, but an append must be written only once: its records are added again.
  */
 export function writeUnit(db: Db, write: UnitWrite, platform = process.platform): WriteResult {
   return inTransaction(db, () => {
@@ -45,7 +48,7 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
       if (saved.fresh.length > 0) result.fresh.push({ ref, messages: saved.fresh })
       if (saved.paid) result.paid.push({ ref, ...saved.paid })
     }
-    // Units to read again are marked in the same transaction, so that the next sync reads them if this one is interrupted.
+    // Mark the units to read again in the same transaction, so that the next sync reads them if this one is interrupted.
     for (const key of result.unitsToRead)
       db.prepare("update unit set stamp = '' where source = ? and key = ?").run(write.source, key)
     if (write.dropsMissing && !write.partial)
@@ -54,7 +57,7 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
   })
 }
 
-/** Removes the references to forgotten conversations, because a fork must not name one. */
+/** Removes `fork_of` if it names a forgotten conversation, because the name of that conversation must not be stored again. */
 function withoutForgotten(db: Db, source: string, conversation: ConversationWrite): ConversationWrite {
   const { fork_of, ...rest } = conversation
   return fork_of !== undefined && isForgotten(db, source, fork_of) ? rest : conversation
@@ -62,7 +65,7 @@ function withoutForgotten(db: Db, source: string, conversation: ConversationWrit
 
 function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
   const { unit } = write
-  const before = write.raw.mode === "append" ? countsOf(db, write.source, unit.key) : { skipped: [], redactions: {} }
+  const before = write.addsToCounts ? countsOf(db, write.source, unit.key) : { skipped: [], redactions: {} }
   return valueQuery(
     db,
     `insert into unit (source, key, path, stamp, cursor, born_at, modified_at, connector_version, redaction_version,
@@ -111,8 +114,8 @@ function sumByName(a: Record<string, number>, b: Record<string, number>): Record
 }
 
 /**
- * Records which conversations a unit contains, even if another unit has higher authority, because forgetting a conversation must
- * find all its units.
+ * Records which conversations a unit contains, even those whose messages come from a unit of higher authority, because forgetting
+ * a conversation must find all of its units.
  */
 function saveClaims(db: Db, unitId: number, conversations: ConversationWrite[]): void {
   db.prepare("delete from claim where unit_id = ?").run(unitId)
@@ -152,8 +155,8 @@ function appendRaw(db: Db, unitId: number, kind: number, blocks: Block[]): void 
     first = packBlock([...before, ...unpackBlock(first.data)])
     seq = last.seq
   }
-  for (const { lines, bytes, data } of [first!, ...rest]) {
-    const values = [unitId, kind, seq++, lines, bytes, data]
+  for (const { lineCount, bytes, data } of [first!, ...rest]) {
+    const values = [unitId, kind, seq++, lineCount, bytes, data]
     insert.run(...values, rowSum("raw", values))
   }
 }

@@ -1,4 +1,4 @@
-/** Append only: this file is the only record of what a hub has stored. */
+/** Append only: this database is the only record of what was sent to a hub. */
 export const HUB_MIGRATIONS: readonly [name: string, sql: string][] = [
   [
     "001-pushed",

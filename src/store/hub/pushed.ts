@@ -22,7 +22,7 @@ export type PushedRow = {
   at: number
 }
 
-/** The state of pushing. Times are in milliseconds since 1970. */
+/** When dex last tried to push, and with what result. Times are in milliseconds since 1970. */
 export type PushHealth = {
   tried_at?: number
   succeeded_at?: number
@@ -32,16 +32,24 @@ export type PushHealth = {
 }
 
 /**
- * The conversations that a hub has acknowledged, and the position in the history's feed, which is the queue of what is still to
- * be sent. Stored in its own small file, opened on first use.
+ * The conversations that a hub has acknowledged, and the position in the history's feed up to which they were sent. Stored in its
+ * own small file, opened on first use.
  */
 export type Pushed = {
   /** The position to continue from. Undefined means from the beginning. */
   token(): string | undefined
   saveToken(token: string | undefined): void
-  /** Call before pushing. If this is another hub or member than before, forgets what was acknowledged, and returns true. */
+  /**
+   * Call this before pushing. If the hub or the member is not the same as before, forgets what was acknowledged, and returns
+   * true.
+   */
   begin(hub: string): boolean
-  /** Forgets the feed's names of conversations, which are invalid after the history was replaced. */
+  /** The position in the hub's history that includes everything it acknowledged, and when it was last checked. */
+  position(): { position: string; at: number } | undefined
+  savePosition(position: string, at: number): void
+  /** Everything that the hub acknowledged will be offered to it again. */
+  forgetAcknowledged(): void
+  /** Forgets the names that conversations have in the feed, because they are invalid after the history was replaced. */
   forgetNames(): void
   health(): PushHealth
   saveHealth(health: PushHealth): void
@@ -57,7 +65,7 @@ export type Pushed = {
   counts(): { project: string; state: PushState; count: number }[]
 
   hold(refs: readonly Ref[], now: number): void
-  /** Returns true if any of them was held. */
+  /** Allows held conversations to be sent again. Returns true if any of them was held. */
   release(refs: readonly Ref[]): boolean
   isHeld(ref: Ref): boolean
   held(): Ref[]
@@ -82,12 +90,24 @@ export function openPushed(path: string): Pushed {
   }
   const write = <T>(work: (db: Db) => T): T => withDb((db) => inTransaction(db, () => work(db)))
   return {
-    token: () => withDb((db) => meta(db, "token")),
-    saveToken: (token) => write((db) => setMeta(db, "token", token)),
-    begin: (hub) => (withDb((db) => meta(db, "hub")) === hub ? false : write((db) => begin(db, hub))),
+    token: () => withDb((db) => readMeta(db, "token")),
+    saveToken: (token) => write((db) => writeMeta(db, "token", token)),
+    begin: (hub) => (withDb((db) => readMeta(db, "hub")) === hub ? false : write((db) => begin(db, hub))),
+    position: () =>
+      withDb((db) => {
+        const [position, at] = readMeta(db, "position")?.split(" ") ?? []
+        return position === undefined ? undefined : { position, at: Number(at) }
+      }),
+    savePosition: (position, at) => write((db) => writeMeta(db, "position", `${position} ${at}`)),
+    forgetAcknowledged: () =>
+      write((db) => {
+        db.prepare("update pushed set mark = '', digest = null where state = 'sent'").run()
+        writeMeta(db, "token", undefined)
+        writeMeta(db, "position", undefined)
+      }),
     forgetNames: () => write((db) => void db.prepare("update pushed set conversation = null").run()),
-    health: () => withDb((db): PushHealth => JSON.parse(meta(db, "health") ?? "{}")),
-    saveHealth: (health) => write((db) => setMeta(db, "health", JSON.stringify(health))),
+    health: () => withDb((db): PushHealth => JSON.parse(readMeta(db, "health") ?? "{}")),
+    saveHealth: (health) => write((db) => writeMeta(db, "health", JSON.stringify(health))),
     get: ({ source, id }) =>
       withDb((db) => {
         const row = rowQuery(db, "select * from pushed where source = ? and id = ?", PUSHED_ROW).get(source, id)
@@ -146,15 +166,15 @@ function begin(db: Db, hub: string): true {
   db.prepare("delete from pushed").run()
   db.prepare("delete from withdrawn").run()
   db.prepare("delete from meta").run()
-  setMeta(db, "hub", hub)
+  writeMeta(db, "hub", hub)
   return true
 }
 
-function meta(db: Db, key: string): string | undefined {
+function readMeta(db: Db, key: string): string | undefined {
   return valueQuery(db, "select value from meta where key = ?", "text").get(key)
 }
 
-function setMeta(db: Db, key: string, value: string | undefined): void {
+function writeMeta(db: Db, key: string, value: string | undefined): void {
   if (value === undefined) db.prepare("delete from meta where key = ?").run(key)
   else db.prepare("insert or replace into meta (key, value) values (?, ?)").run(key, value)
 }

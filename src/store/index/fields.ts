@@ -3,7 +3,7 @@ import { collectionOf } from "../../core/ref.ts"
 import { hiddenWords } from "../../core/words.ts"
 import type { ConversationRow, StoredMessage } from "../history/store.ts"
 
-/** The words of a message by who wrote them, which determines how relevant they are to a search. */
+/** The words of a message, grouped by who wrote them, which determines how relevant they are to a search. */
 export type IndexedText = Record<Column, string>
 export type Column = (typeof TEXT_COLUMNS)[number]
 

@@ -1,6 +1,6 @@
 /**
- * Counts the bits that differ between a query and each of many vectors, stored in chunks of one size. The counting is 180 bytes
- * of WebAssembly (SIMD), four times as fast as JavaScript, which is the fallback.
+ * Counts the bits that differ between a query and each of many vectors, stored in chunks of one size. The counting code is
+ * 180 bytes of WebAssembly (SIMD), four times as fast as JavaScript, which is the fallback.
  */
 export type HammingScanner = {
   setQuery(bits: Uint8Array): void
@@ -20,37 +20,37 @@ type Wasm = {
 }
 const wasm = (globalThis as { WebAssembly?: Wasm }).WebAssembly
 
-/** The most bits of a vector. Every 128 bits add up to 8 to each lane, and a lane can count to 255. */
+/** The maximum number of bits in a vector. Every 128 bits add at most 8 to each lane, and a lane can count to 255. */
 export const MAX_BITS = 31 * 128
 
 /** `stride` is the number of bytes per vector, a multiple of 16. */
 export function createHamming(stride: number, chunkSize: number, withoutWasm = wasm === undefined): HammingScanner {
   if (stride % 16 !== 0 || stride * 8 > MAX_BITS) throw new Error(`A vector of ${stride} bytes cannot be scanned.`)
-  const out = stride
-  const first = out + Math.ceil((chunkSize * 2) / 16) * 16
+  const outputStart = stride
+  const chunksStart = outputStart + Math.ceil((chunkSize * 2) / 16) * 16
   const chunkBytes = chunkSize * stride
   const engine = withoutWasm ? javaScriptEngine() : wasmEngine()
-  engine.grow(first + chunkBytes)
+  engine.grow(chunksStart + chunkBytes)
   return {
     setQuery: (bits) => {
       const query = new Uint8Array(engine.buffer(), 0, stride)
       query.fill(0)
       query.set(bits)
     },
-    chunk: (index) => new Uint8Array(engine.buffer(), first + index * chunkBytes, chunkBytes),
-    reserve: (chunks) => engine.grow(first + chunks * chunkBytes),
+    chunk: (index) => new Uint8Array(engine.buffer(), chunksStart + index * chunkBytes, chunkBytes),
+    reserve: (chunks) => engine.grow(chunksStart + chunks * chunkBytes),
     distances: (index, size) => {
-      const from = first + index * chunkBytes
-      engine.count(from, from + size * stride, stride, 0, out)
-      return new Uint16Array(engine.buffer(), out, size)
+      const from = chunksStart + index * chunkBytes
+      engine.count(from, from + size * stride, stride, 0, outputStart)
+      return new Uint16Array(engine.buffer(), outputStart, size)
     },
   }
 }
 
-type CountBits = (from: number, end: number, stride: number, query: number, out: number) => void
+type CountBits = (from: number, end: number, stride: number, query: number, outputStart: number) => void
 type Engine = { buffer(): ArrayBuffer; grow(bytes: number): void; count: CountBits }
 
-const PAGE = 65_536
+const WASM_PAGE_BYTES = 65_536
 
 function wasmEngine(): Engine {
   const { Memory, Module, Instance } = wasm!
@@ -59,7 +59,7 @@ function wasmEngine(): Engine {
   return {
     buffer: () => memory.buffer,
     grow: (bytes) => {
-      const missing = Math.ceil((bytes - memory.buffer.byteLength) / PAGE)
+      const missing = Math.ceil((bytes - memory.buffer.byteLength) / WASM_PAGE_BYTES)
       if (missing > 0) memory.grow(missing)
     },
     count: exports.count as CountBits,
@@ -73,14 +73,14 @@ function javaScriptEngine(): Engine {
     grow: (bytes) => {
       if (bytes > buffer.byteLength) buffer = buffer.transfer(bytes)
     },
-    count: (from, end, stride, query, out) => {
-      const words = stride / 4
+    count: (from, end, stride, query, outputStart) => {
+      const wordsPerVector = stride / 4
       const bits = new Int32Array(buffer, from, (end - from) / 4)
-      const wanted = new Int32Array(buffer, query, words)
-      const distances = new Uint16Array(buffer, out, (end - from) / stride)
+      const queryWords = new Int32Array(buffer, query, wordsPerVector)
+      const distances = new Uint16Array(buffer, outputStart, (end - from) / stride)
       for (let i = 0, at = 0; i < distances.length; i++) {
         let distance = 0
-        for (let word = 0; word < words; word++) distance += countOnes(bits[at++]! ^ wanted[word]!)
+        for (let word = 0; word < wordsPerVector; word++) distance += countOnes(bits[at++]! ^ queryWords[word]!)
         distances[i] = distance
       }
     },
@@ -124,18 +124,18 @@ function assembleModule(): Uint8Array {
   ]
   const body = [2, 1, 0x7f, 1, 0x7b, ...count] // two locals: an i32 and a v128
   const name = (text: string) => [text.length, ...Buffer.from(text)]
-  const section = (id: number, content: number[]) => [id, ...size(content.length), ...content]
+  const section = (id: number, content: number[]) => [id, ...encodeLength(content.length), ...content]
   return new Uint8Array([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...section(1, [1, 0x60, 5, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0]),
     ...section(2, [1, ...name("dex"), ...name("memory"), 2, 0, 1]),
     ...section(3, [1, 0]),
     ...section(7, [1, ...name("count"), 0, 0]),
-    ...section(10, [1, ...size(body.length), ...body]),
+    ...section(10, [1, ...encodeLength(body.length), ...body]),
   ])
 }
 
 /** Encodes a length under 16,384 as LEB128. */
-function size(length: number): number[] {
+function encodeLength(length: number): number[] {
   return length < 128 ? [length] : [(length & 127) | 128, length >>> 7]
 }

@@ -62,9 +62,25 @@ export const MIGRATIONS: readonly [string, string][] = [
     insert into meta (key, value) select 'unread_groups', '1073741823' where exists (select 1 from doc);
     `,
   ],
+  [
+    "006-access",
+    // Empty on a laptop. visibility: 0 private, 1 project, 2 organisation. messages: the number of documents.
+    `
+    create table access (conversation integer primary key, author integer not null, project integer not null, visibility integer not null, messages integer not null);
+    create index access_author on access (author);
+    create index access_project on access (project) where visibility > 0;
+    create index access_org on access (visibility) where visibility = 2;
+    create table access_total (author integer not null, project integer not null, visibility integer not null, messages integer not null,
+      primary key (author, project, visibility)) without rowid;
+    create table project_total (project integer not null, visibility integer not null, messages integer not null, primary key (project, visibility)) without rowid;
+    `,
+  ],
 ]
 
-/** Whether an error comes from SQLite in an index file, or from a check. Damage of the history has another code. */
+/**
+ * Whether an error means that the index is damaged: dex's own error, or one of SQLite's that an undamaged index never causes. Only
+ * for errors from the index: damage to the history has its own code.
+ */
 export function isIndexDamage(error: unknown): boolean {
   return (
     (isDexError(error) && error.code === "index_damaged") ||

@@ -22,24 +22,24 @@ export type NewestQuery = Omit<IndexFilter, "match" | "required" | "newest"> & {
 /** A conversation and its newest matching message; the number 0 is its card. */
 export type NewestHit = { ref: Ref; number: number }
 
-/** The most messages to read. If many of them are in the same conversations, the result may be incomplete. */
+/** The maximum number of messages to read. If many of them are in the same conversations, the result may be incomplete. */
 const MAX_MESSAGES_READ = 20_000
 
 export function findNewest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery): NewestHit[] {
   const prepared = prepareFilter(db, filter)
   if (!prepared || all.length === 0) return []
   const column = inPrompts ? "said" : TEXT_FILTER
-  const must = [
+  const mustMatch = [
     ...all.map((terms) => `${column} : (${anyOf(terms)})`),
     ...(inPrompts ? [PROMPT_FILTER] : []),
     ...(prepared.match === undefined ? [] : [`(${prepared.match})`]),
   ].join(" AND ")
-  const match = prepared.not === undefined ? must : `(${must}) NOT (${prepared.not})`
+  const match = prepared.not === undefined ? mustMatch : `(${mustMatch}) NOT (${prepared.not})`
   const hits = new Map<number, { doc: number; number: number }>()
-  const rows = tupleQuery(db, NEWEST_SQL, ["integer", "integer", "integer"])
+  const rows = tupleQuery(db, SELECT_NEWEST, ["integer", "integer", "integer"])
   for (const [doc, conversation, number] of rows.iterate({
     match,
-    ...NO_UPPER_BOUND,
+    ...NO_HIGHEST_ID,
     ...prepared.values,
     most: MAX_MESSAGES_READ,
   })) {
@@ -55,8 +55,8 @@ export function findNewest(db: Db, { all, inPrompts, limit, ...filter }: NewestQ
 
 /** Matches people's messages and the cards of conversations. */
 export const PROMPT_FILTER = `tags : (${anyOf([{ words: roleTag("user") }, { words: CARD_TAG }])})`
-const NO_UPPER_BOUND = { highest: Number.MAX_SAFE_INTEGER }
-const NEWEST_SQL = `select d.id, d.conversation_id, d.number from words join doc d on d.id = words.rowid
+const NO_HIGHEST_ID = { highest: Number.MAX_SAFE_INTEGER }
+const SELECT_NEWEST = `select d.id, d.conversation_id, d.number from words join doc d on d.id = words.rowid
   where words match @match and ${BOUNDS_SQL} order by words.rowid limit @most`
 
 function refOf(db: Db, conversation: number): Ref {

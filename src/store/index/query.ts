@@ -17,12 +17,10 @@ import {
   TEXT_COLUMNS,
   toolTag,
 } from "./fields.ts"
-import { type IndexScope, restrictToScope } from "./index-scope.ts"
+import { type IndexScope, SCOPE_SQL, scopeValues } from "./index-scope.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
-import { checkDocs, checkMatching, conversationId, IS_DAMAGED_SIZE, indexedProjectId } from "./twins.ts"
+import { checkDocs, conversationId, IS_DAMAGED_DOC, IS_DAMAGED_SIZE, indexedProjectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
-
-// Queries of the full-text index.
 
 export type IndexQuery = {
   /** At least one of these terms must match. */
@@ -47,7 +45,7 @@ export type IndexQuery = {
   excludedConversations?: Ref[]
   /** Restricts the query to what the user may see. */
   scope?: IndexScope
-  /** Searches only about this many of the newest messages. */
+  /** Searches only the newest messages, about this many. */
   newest?: number
   limit: number
 }
@@ -64,12 +62,12 @@ export type IndexHit = { doc: DocId; ref: Ref; number: number; at?: number; scor
 export type MatchCount = { total: number; total_is_at_least: boolean }
 export type CountByKind = MatchCount & { kinds: Partial<Record<Kind, number>> }
 
-/** The number of messages, the size of the sample of newest ones, and the share of the sample that contains each term. */
+/** The number of messages, the size of the sample of the newest ones, and the share of the sample that contains each term. */
 export type IndexSizes = { messages: number; sample: number; shares: number[] }
 
 /** The number up to which totals are counted; beyond it, they are reported as a lower bound. */
 export const COUNT_LIMIT = 10_000
-const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
+const SCORE = `-bm25(words, ${COLUMN_VALUES}, 0.0)`
 /** Every column except the tags. */
 export const TEXT_FILTER = `{${TEXT_COLUMNS.join(" ")}}`
 
@@ -78,11 +76,10 @@ export function findMessages(db: Db, query: IndexQuery): IndexHit[] {
   if (!prepared) return []
   const { match, terms, isBounded, values } = prepared
   checkBlocks(db, terms)
-  if (isBounded) checkMatching(db, match, values.highest)
   const scored = query.scope?.part?.find(db, query, prepared)
   if (scored) return scored
-  const sql = (isBounded ? FIND_BOUNDED : FIND)[areSumsCurrent(db) ? "checked" : "older"]
-  const rows = rowQuery(db, sql, SCORED_HIT).all({
+  const { find, findUnbounded } = queriesFor(db)
+  const rows = rowQuery(db, isBounded ? find : findUnbounded, SCORED_HIT_ROW).all({
     match,
     limit: query.limit,
     ...query.weights,
@@ -103,7 +100,8 @@ const MAX_SPAN = 100_000
 export function docsContaining(db: Db, term: Term, docs: DocId[]): Set<DocId> {
   if (docs.length === 0) return new Set()
   checkBlocks(db, [term])
-  return new Set(rowsAmong(db, `${TEXT_FILTER} : ${expressionOf(term)}`, docs.map(rowOf)).map(docId))
+  const matching = new Set(matchingRows(db, `${TEXT_FILTER} : ${expressionOf(term)}`, docs.map(rowOf)))
+  return new Set(docs.filter((doc) => matching.has(rowOf(doc))))
 }
 
 /**
@@ -113,43 +111,48 @@ export function docsContaining(db: Db, term: Term, docs: DocId[]): Set<DocId> {
 export function findUnspoken(db: Db, ref: Ref, numbers: number[], terms: Term[]): Set<number> {
   const id = conversationId(db, ref)
   if (id === undefined) return new Set()
-  const docs = rowQuery(db, DOCS_OF, { id: "integer", number: "integer" }).all({ id, numbers: JSON.stringify(numbers) })
+  const docs = rowQuery(db, SELECT_DOCS, { id: "integer", number: "integer" }).all({
+    id,
+    numbers: JSON.stringify(numbers),
+  })
   if (docs.length === 0) return new Set()
   const ids = docs.map((doc) => doc.id)
   checkDocs(db, ids)
   checkBlocks(db, terms)
-  const spoken = new Set(rowsAmong(db, `${SPOKEN_COLUMNS} : (${anyOf(terms)})`, ids))
+  const spoken = new Set(matchingRows(db, `${SPOKEN_COLUMNS} : (${anyOf(terms)})`, ids))
   return new Set(docs.filter((doc) => !spoken.has(doc.id)).map(({ number }) => number))
 }
 
-const DOCS_OF =
+const SELECT_DOCS =
   "select id, number from doc where conversation_id = @id and number in (select value from json_each(@numbers))"
 
-/** The columns with messages between people and agents, and with the agents' thinking. */
+/** The columns with what people and agents said, and with asides: thinking, summaries, and text that hooks inserted. */
 const SPOKEN_COLUMNS = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
 
-function rowsAmong(db: Db, match: string, ids: number[]): number[] {
+function matchingRows(db: Db, match: string, ids: number[]): number[] {
   const [first, last] = [Math.min(...ids), Math.max(...ids)]
   return last - first <= MAX_SPAN
-    ? valueQuery(db, MATCHING_BETWEEN, "integer").all({ match, first, last })
-    : valueQuery(db, MATCHING_EACH, "integer").all({ match, docs: JSON.stringify(ids) })
+    ? valueQuery(db, SELECT_MATCHING_BETWEEN, "integer").all({ match, first, last })
+    : valueQuery(db, SELECT_MATCHING_EACH, "integer").all({ match, docs: JSON.stringify(ids) })
 }
 
-const MATCHING_BETWEEN =
+const SELECT_MATCHING_BETWEEN =
   "select rowid from words where words match @match and rowid between cast(@first as integer) and cast(@last as integer)"
-const MATCHING_EACH =
+const SELECT_MATCHING_EACH =
   "select words.rowid from json_each(@docs) d cross join words on words.rowid = cast(d.value as integer) where words match @match"
 
-export function countMatches(db: Db, query: IndexFilter): MatchCount {
-  const prepared = prepare(db, query)
+export function countMatches(db: Db, filter: IndexFilter): MatchCount {
+  const prepared = prepare(db, filter)
   if (!prepared) return { total: 0, total_is_at_least: false }
   const { match, terms, isBounded, values } = prepared
   checkBlocks(db, terms)
-  if (isBounded) checkMatching(db, match, values.highest)
-  const most = COUNT_LIMIT + 1
-  const count = isBounded
-    ? valueQuery(db, COUNT_BOUNDED, "integer").get({ match, most, ...values })!
-    : valueQuery(db, COUNT, "integer").get({ match, most, highest: values.highest })!
+  const maxCount = COUNT_LIMIT + 1
+  const query = rowQuery(db, isBounded ? queriesFor(db).count : COUNT_SQL, { count: "integer", bad: [0, 1] })
+  const { count, bad } = query.get({
+    ...{ match, most: maxCount },
+    ...(isBounded ? values : { highest: values.highest }),
+  })!
+  if (bad === 1) throw indexDamage("a row changed on disk")
   return { total: Math.min(count, COUNT_LIMIT), total_is_at_least: count > COUNT_LIMIT }
 }
 
@@ -159,19 +162,20 @@ export function countConversations(db: Db, query: IndexFilter): CountByKind {
   if (!prepared) return { total: 0, total_is_at_least: false, kinds: {} }
   const { match, terms, values } = prepared
   checkBlocks(db, terms)
-  checkMatching(db, match, values.highest)
-  const rows = rowQuery(db, COUNT_CONVERSATIONS, {
+  const rows = rowQuery(db, queriesFor(db).conversations, {
     kind: "integer?",
     messages: "integer",
     conversations: "integer",
+    bad: [0, 1],
   }).all({ match, most: COUNT_LIMIT + 1, ...values })
-  const messages = rows.reduce((sum, row) => sum + row.messages, 0)
+  if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row changed on disk")
+  const messageCount = rows.reduce((sum, row) => sum + row.messages, 0)
   const kinds: CountByKind["kinds"] = {}
   for (const { kind, conversations } of rows) {
     const name = INDEXED_KINDS[kind ?? -1]
     if (name) kinds[name] = conversations
   }
-  return { total: Math.min(messages, COUNT_LIMIT), total_is_at_least: messages > COUNT_LIMIT, kinds }
+  return { total: Math.min(messageCount, COUNT_LIMIT), total_is_at_least: messageCount > COUNT_LIMIT, kinds }
 }
 
 export type PreparedQuery = NonNullable<ReturnType<typeof prepare>>
@@ -190,16 +194,15 @@ function prepare(db: Db, query: IndexFilter) {
 
 const EMPTY_LIST = "[]"
 
-/** Conditions that are checked row by row; null if there is no condition. */
+/** Returns the values of the conditions that are checked row by row; null if there is no condition. */
 export function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] {
   const chosen = query.conversations && conversationIds(db, query.conversations)
   const excluded = conversationIds(db, query.excludedConversations ?? [])
-  const bounds = query.scope ? restrictToScope(db, query.scope, chosen, excluded) : { conversations: chosen, excluded }
   return {
     from: query.from ?? null,
     to: query.to ?? null,
-    conversations: bounds.conversations ? JSON.stringify(bounds.conversations) : null,
-    excluded: bounds.excluded.length > 0 ? JSON.stringify(bounds.excluded) : null,
+    conversations: chosen ? JSON.stringify(chosen) : null,
+    ...scopeValues(db, query.scope, excluded),
   }
 }
 
@@ -219,35 +222,52 @@ export const HIT_COLUMNS = {
   at: "integer?",
   bad: [0, 1],
 } as const
-const SCORED_HIT = { ...HIT_COLUMNS, score: "real" } as const
+const SCORED_HIT_ROW = { ...HIT_COLUMNS, score: "real" } as const
 
 // The query for hits. Numbers are bound as reals, which FTS5 does not accept as a bound of its scan; hence the casts. Filters by
 // time or conversation are checked row by row; the others are words of the index itself, which is faster.
 const findSql = (IS_BAD: string) => `select f.rowid as doc, c.source, c.native_id, d.number, d.at, f.score, f.bad from
-    (select words.rowid, -${RELEVANCE} as score, ${IS_BAD} as bad from words left join words_docsize z on z.id = words.rowid
+    (select words.rowid, ${SCORE} as score, ${IS_BAD} as bad from words left join words_docsize z on z.id = words.rowid
       where words match @match and words.rowid <= cast(@highest as integer) order by bad desc, score desc limit @limit) f
   left join doc d on d.id = f.rowid left join conversation c on c.id = d.conversation_id
   order by f.bad desc, f.score desc, d.at desc, c.native_id, d.number`
-export const BOUNDS_SQL = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
-  and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
-  and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
-const findBoundedSql = (
-  IS_BAD: string,
-) => `select d.id as doc, c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score, ${IS_BAD} as bad
-  from words left join words_docsize z on z.id = words.rowid join doc d on d.id = words.rowid left join conversation c on c.id = d.conversation_id
-  where words match @match and ${BOUNDS_SQL} order by bad desc, score desc, d.at desc, c.native_id, d.number limit @limit`
-/** The query with and without a check of sizes. An index built by 0.1.0 has no second copies to compare. */
-const FIND = { checked: findSql(IS_DAMAGED_SIZE), older: findSql("0") }
-const FIND_BOUNDED = { checked: findBoundedSql(IS_DAMAGED_SIZE), older: findBoundedSql("0") }
-const COUNT =
-  "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
-const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL} limit @most)`
-const COUNT_CONVERSATIONS = `select cast(substr(c.tags, instr(c.tags, '${KIND_TAG}') + length('${KIND_TAG}'), 1) as integer) as kind,
-    sum(m.messages) as messages, count(*) as conversations from
-  (select conversation_id, count(*) as messages from
-    (select d.conversation_id from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL} limit @most)
-    group by conversation_id) m
-  left join conversation c on c.id = m.conversation_id group by kind order by kind`
+const AMONG_SQL =
+  "words.rowid <= cast(@highest as integer) and (@docs is null or +words.rowid in (select value from json_each(@docs)))"
+const ROW_SQL = `(@from is null or d.at >= @from) and (@to is null or d.at <= @to)
+  and (@conversations is null or d.conversation_id in (select value from json_each(@conversations))) and ${SCOPE_SQL}`
+/** The condition for a matching document, as `d`. */
+export const BOUNDS_SQL = `${AMONG_SQL} and ${ROW_SQL}`
+
+/** The queries whose rows are checked one by one. Damaged rows pass, because one with a wrong time would otherwise be left out. */
+function boundedSql(IS_BAD: string, IS_BAD_SIZE: string) {
+  const MATCHING = `from words left join doc d on d.id = words.rowid
+    where words match @match and ${AMONG_SQL} and (${IS_BAD} or (${ROW_SQL}))`
+  return {
+    find: `select f.rowid as doc, c.source, c.native_id, d.number, d.at, f.score, f.bad or ${IS_BAD_SIZE} as bad from
+        (select words.rowid, ${SCORE} as score, ${IS_BAD} as bad ${MATCHING}) f
+      left join words_docsize z on z.id = f.rowid left join doc d on d.id = f.rowid left join conversation c on c.id = d.conversation_id
+      order by bad desc, f.score desc, d.at desc, c.native_id, d.number limit @limit`,
+    scores: `select words.rowid, ${SCORE}, ${IS_BAD} ${MATCHING}`,
+    count: `select count(*) as count, ifnull(max(bad), 0) as bad from (select ${IS_BAD} as bad ${MATCHING} limit @most)`,
+    conversations: `select cast(substr(c.tags, instr(c.tags, '${KIND_TAG}') + length('${KIND_TAG}'), 1) as integer) as kind,
+        sum(m.messages) as messages, count(*) as conversations, max(m.bad) as bad from
+      (select conversation_id, count(*) as messages, max(bad) as bad from
+        (select d.conversation_id, ${IS_BAD} as bad ${MATCHING} limit @most) group by conversation_id) m
+      left join conversation c on c.id = m.conversation_id group by kind order by kind`,
+  }
+}
+
+// An index built by 0.1.0 has no second copies to compare.
+const BOUNDED_SQL = { checked: boundedSql(IS_DAMAGED_DOC, IS_DAMAGED_SIZE), older: boundedSql("d.id is null", "0") }
+const UNBOUNDED_SQL = { checked: findSql(IS_DAMAGED_SIZE), older: findSql("0") }
+const COUNT_SQL =
+  "select count(*) as count, 0 as bad from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
+
+/** The queries for this index. */
+export function queriesFor(db: Db) {
+  const format = areSumsCurrent(db) ? "checked" : "older"
+  return { ...BOUNDED_SQL[format], findUnbounded: UNBOUNDED_SQL[format] }
+}
 
 /** The number of newest messages that serve as a sample. */
 const SAMPLE_SIZE = 20_000
@@ -260,7 +280,7 @@ export function querySizes(db: Db, terms: Term[], scope?: IndexScope): IndexSize
     valueQuery(db, "select (select max(id) from doc) - (select min(id) from doc) + 1", "integer?").get() ?? 0
   const sample = Math.min(messages, SAMPLE_SIZE)
   const highest = oldestOfNewest(db, sample)
-  const matching = valueQuery(
+  const countMatching = valueQuery(
     db,
     "select count(*) from words where words match ? and rowid <= cast(? as integer)",
     "integer",
@@ -268,11 +288,11 @@ export function querySizes(db: Db, terms: Term[], scope?: IndexScope): IndexSize
   return {
     messages,
     sample,
-    shares: terms.map((term) => matching.get(expressionOf(term), highest)! / Math.max(1, sample)),
+    shares: terms.map((term) => countMatching.get(expressionOf(term), highest)! / Math.max(1, sample)),
   }
 }
 
-export function toHit(row: RowOf<typeof SCORED_HIT>): IndexHit {
+export function toHit(row: RowOf<typeof SCORED_HIT_ROW>): IndexHit {
   const { source, native_id, number, score, at } = row
   if (source === null || native_id === null || number === null) throw indexDamage("a row is missing")
   return { doc: docId(row.doc), ref: refFrom(source, native_id), number, score, at: at ?? undefined }
@@ -286,8 +306,8 @@ function conversationIds(db: Db, refs: Ref[]): number[] {
 type Clause = { column: string; terms: Term[] }
 
 function matchExpression(must: Clause[], not: Clause[]): string {
-  const all = must.map(clauseText).join(" AND ")
-  return not.length > 0 ? `(${all}) NOT (${not.map(clauseText).join(" OR ")})` : all
+  const required = must.map(clauseText).join(" AND ")
+  return not.length > 0 ? `(${required}) NOT (${not.map(clauseText).join(" OR ")})` : required
 }
 
 function clauseText({ column, terms }: Clause): string {
@@ -296,23 +316,23 @@ function clauseText({ column, terms }: Clause): string {
 
 /** Converts a filter to conditions on words and tags. Returns undefined if it can match nothing. */
 function clausesOf(db: Db, query: VectorFilter): { must: Clause[]; not: Clause[] } | undefined {
-  const text = (term: Term): Clause => ({ column: TEXT_FILTER, terms: [term] })
-  const tagged = (tags: string[] | undefined): Clause[] =>
+  const textClause = (term: Term): Clause => ({ column: TEXT_FILTER, terms: [term] })
+  const tagClauses = (tags: string[] | undefined): Clause[] =>
     tags ? [{ column: "tags", terms: tags.map((words) => ({ words })) }] : []
   const must = [
-    ...(query.required ?? []).map(text),
-    ...tagged(query.sources?.map(sourceTag)),
-    ...tagged(query.kinds?.map(kindTag)),
-    ...tagged(query.collections?.map(collectionTag)),
-    ...tagged(query.roles?.map(roleTag)),
-    ...tagged(query.tools?.map(toolTag)),
-    ...tagged(query.projects && projectTags(db, query.projects)),
+    ...(query.required ?? []).map(textClause),
+    ...tagClauses(query.sources?.map(sourceTag)),
+    ...tagClauses(query.kinds?.map(kindTag)),
+    ...tagClauses(query.collections?.map(collectionTag)),
+    ...tagClauses(query.roles?.map(roleTag)),
+    ...tagClauses(query.tools?.map(toolTag)),
+    ...tagClauses(query.projects && projectTags(db, query.projects)),
   ]
   const not = [
-    ...(query.excluded ?? []).map(text),
-    ...tagged(query.excludedKinds?.map(kindTag)),
-    ...tagged(query.excludedCollections?.map(collectionTag)),
-    ...tagged(query.excludedProjects && projectTags(db, query.excludedProjects)),
+    ...(query.excluded ?? []).map(textClause),
+    ...tagClauses(query.excludedKinds?.map(kindTag)),
+    ...tagClauses(query.excludedCollections?.map(collectionTag)),
+    ...tagClauses(query.excludedProjects && projectTags(db, query.excludedProjects)),
   ]
   const isEmpty = ({ terms }: Clause) => terms.length === 0
   return must.some(isEmpty) ? undefined : { must, not: not.filter((clause) => !isEmpty(clause)) }

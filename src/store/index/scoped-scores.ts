@@ -1,16 +1,24 @@
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { areSumsCurrent, indexDamage } from "./blocks.ts"
-import { COLUMN_VALUES, type Column } from "./fields.ts"
-import { excludesAny, type IndexScope, type ScopedPart } from "./index-scope.ts"
+import type { Column } from "./fields.ts"
+import {
+  excludesAny,
+  type IndexScope,
+  messagesIn,
+  SCOPE_SQL,
+  type ScopedPart,
+  type ScopeValues,
+  scopeValues,
+} from "./index-scope.ts"
 import {
   BOUNDS_SQL,
-  boundsOf,
   HIT_COLUMNS,
   type IndexHit,
   type IndexQuery,
   type IndexSizes,
   type PreparedQuery,
+  queriesFor,
   TEXT_FILTER,
   toHit,
 } from "./query.ts"
@@ -30,43 +38,49 @@ export const SCOPED_PART: ScopedPart = {
     return statistics && sizesIn(db, terms, statistics)
   },
   oldestOfNewest: (db, newest, scope) => {
-    if (!statisticsOf(db, scope)) return undefined
-    const nth = valueQuery(db, NTH_IN_SCOPE, "integer").get(JSON.stringify(scope.ids), newest - 1)
+    const statistics = statisticsOf(db, scope)
+    if (!statistics) return undefined
+    if (newest <= statistics.sample.messages) return statistics.sample.docs[newest - 1]
+    if (scope.docs) return scope.docs[newest - 1] ?? Number.MAX_SAFE_INTEGER
+    const nth = valueQuery(db, SELECT_NTH_IN_SCOPE, "integer").get({ ...scopeValues(db, scope), nth: newest - 1 })
     return nth ?? Number.MAX_SAFE_INTEGER
   },
 }
 
-const NTH_IN_SCOPE =
-  "select id from doc where +conversation_id in (select value from json_each(?)) order by id limit 1 offset cast(? as integer)"
+const SELECT_NTH_IN_SCOPE = `select d.id from doc d where ${SCOPE_SQL} order by d.id limit 1 offset cast(@nth as integer)`
 
 /** Returns undefined if the user may see everything. */
 function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery): IndexHit[] | undefined {
   const statistics = statisticsOf(db, query.scope)
   if (!statistics) return undefined
   const terms = [...query.match, ...(query.required ?? [])]
-  const { from: _, to: __, ...scope } = boundsOf(db, { scope: query.scope! })
   const isUnfiltered = Object.keys(query).every((key) => NON_FILTERS.includes(key as keyof IndexQuery))
-  const wantedDocs = isUnfiltered ? undefined : new Set(valueQuery(db, MATCHING, "integer").all({ match, ...values }))
+  const wantedDocs = isUnfiltered
+    ? undefined
+    : new Set(valueQuery(db, SELECT_MATCHING, "integer").all({ match, ...values }))
   const request = {
     ...{ terms, weights: query.weights, limit: query.limit },
-    bounds: { from: null, to: null, ...scope, highest: values.highest },
+    bounds: { ...UNBOUNDED, ...scopeValues(db, query.scope), highest: values.highest },
     shares: query.newest === undefined ? undefined : sizesIn(db, terms, statistics).shares,
   }
   const scores = scopedScores(db, statistics, request, (doc) => wantedDocs?.has(doc) ?? true)
   const docs = [...scores.keys()]
-  const sql = HITS[areSumsCurrent(db) ? "checked" : "older"]
+  const sql = SELECT_HITS[areSumsCurrent(db) ? "checked" : "older"]
   const rows = rowQuery(db, sql, HIT_COLUMNS).all(JSON.stringify(docs))
   if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row changed on disk")
   checkDocs(db, docs)
   const hits = rows.map((row) => toHit({ ...row, score: scores.get(row.doc)! }))
-  return hits.sort(byScore).slice(0, query.limit)
+  return hits.sort(compareHits).slice(0, query.limit)
 }
 
-/** Fields that do not filter. With only these, every message in the scope that contains a term is wanted. */
+/**
+ * The fields of a query that do not filter. If a query has no others, every message in the scope that contains a term is a
+ * match.
+ */
 const NON_FILTERS: (keyof IndexQuery)[] = ["match", "weights", "scope", "newest", "limit"]
 
-/** Sorts hits in the same order as FIND in query.ts. */
-function byScore(a: IndexHit, b: IndexHit): number {
+/** Sorts hits in the same order as the queries in query.ts. */
+export function compareHits(a: IndexHit, b: IndexHit): number {
   return (
     b.score - a.score ||
     (b.at ?? Number.NEGATIVE_INFINITY) - (a.at ?? Number.NEGATIVE_INFINITY) ||
@@ -77,43 +91,45 @@ function byScore(a: IndexHit, b: IndexHit): number {
 function sizesIn(db: Db, terms: Term[], { messages, sample, shares }: ScopeStatistics): IndexSizes {
   const shareOf = (term: Term): number => {
     const match = expressionOf(term)
-    const share = shares.get(match) ?? valueQuery(db, IN_SAMPLE, "integer").get({ match, ...sample })! / sample.messages
+    const share =
+      shares.get(match) ??
+      valueQuery(db, COUNT_IN_SAMPLE, "integer").get({
+        match,
+        ...UNBOUNDED,
+        ...sample.values,
+        highest: sample.docs.at(-1)!,
+      })! / sample.messages
     shares.set(match, share)
     return share
   }
   return { messages, sample: sample.messages, shares: terms.map((term) => (sample.messages === 0 ? 0 : shareOf(term))) }
 }
 
-const IN_SAMPLE = `select count(*) from words join doc d on d.id = words.rowid where words match @match
-  and words.rowid between cast(@first as integer) and cast(@last as integer)
-  and d.conversation_id in (select value from json_each(@conversations)) and @messages > 0`
-const SCORES_SQL = `select words.rowid, -bm25(words, ${COLUMN_VALUES}, 0.0) from words join doc d on d.id = words.rowid
-  where words match @match and ${BOUNDS_SQL}`
-const MATCHING = `select words.rowid from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL}`
+const UNBOUNDED = { from: null, to: null, conversations: null }
+const COUNT_IN_SAMPLE = `select count(*) from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL}`
+const SELECT_MATCHING = `select words.rowid from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL}`
 const hitsSql = (IS_BAD: string) => `select d.id as doc, c.source, c.native_id, d.number, d.at, ${IS_BAD} as bad
   from doc d left join words_docsize z on z.id = d.id left join conversation c on c.id = d.conversation_id
   where d.id in (select value from json_each(?))`
-const HITS = { checked: hitsSql(IS_DAMAGED_SIZE), older: hitsSql("0") }
+const SELECT_HITS = { checked: hitsSql(IS_DAMAGED_SIZE), older: hitsSql("0") }
 
 /** The statistics that FTS5 ranks by, for the messages in a scope. */
 type ScopeStatistics = {
-  /** Estimated from the sample, unless the sample includes all messages. */
   messages: number
-  /** The newest conversations, whose messages are the sample. */
-  sample: { messages: number; conversations: string; first: number; last: number }
+  /** The newest messages. */
+  sample: { messages: number; docs: number[]; values: ScopeValues }
   /** Cached shares of terms in the sample, because a search needs the same terms several times. */
   shares: Map<string, number>
   /** The mean number of words per message. */
   length: number
 }
 
-/** The number of messages in the sample, and how many of them are measured for the mean length. */
+/** The least number of messages to sample, if there are as many, and how many of them are measured for the mean length. */
 const SAMPLE_SIZE = 4_000
 const MEASURED_MESSAGES = 1_000
-const CONVERSATIONS_AT_ONCE = 50
 /** The constants of FTS5's bm25, from its source. */
 const [K1, B, MIN_RARITY] = [1.2, 0.75, 1e-6]
-/** The precision of frequencies, which are sums of column weights with two decimals. */
+/** Frequencies are rounded to a multiple of 1/PRECISION. They are sums of column weights, which have two decimals. */
 const PRECISION = 1e6
 
 const statisticsCache = new WeakMap<IndexScope, ScopeStatistics>()
@@ -126,38 +142,30 @@ function statisticsOf(db: Db, scope: IndexScope | undefined): ScopeStatistics | 
   return statistics
 }
 
-function sampleStatistics(db: Db, { ids }: IndexScope): ScopeStatistics {
-  const docs: number[] = []
-  let sampledCount = 0
-  while (docs.length < SAMPLE_SIZE && sampledCount < ids.length) {
-    const batch = ids.slice(Math.max(0, ids.length - sampledCount - CONVERSATIONS_AT_ONCE), ids.length - sampledCount)
-    docs.push(...valueQuery(db, DOCS_OF, "integer").all(JSON.stringify(batch)))
-    sampledCount += batch.length
-  }
+function sampleStatistics(db: Db, scope: IndexScope): ScopeStatistics {
+  const messages = messagesIn(db, scope)
+  const values = scopeValues(db, scope)
+  const docs =
+    scope.docs?.slice(0, SAMPLE_SIZE) ?? valueQuery(db, SELECT_NEWEST, "integer").all({ ...values, most: SAMPLE_SIZE })
   const lengths = lengthsOf(db, docs.slice(0, MEASURED_MESSAGES))
-  const words = lengths.values().reduce((sum, length) => sum + length, 0)
+  const wordCount = lengths.values().reduce((sum, length) => sum + length, 0)
   return {
-    messages: sampledCount === 0 ? 0 : Math.round((docs.length / sampledCount) * ids.length),
-    sample: {
-      messages: docs.length,
-      conversations: JSON.stringify(ids.slice(Math.max(0, ids.length - sampledCount))),
-      first: docs.reduce((least, doc) => Math.min(least, doc), Number.MAX_SAFE_INTEGER),
-      last: docs.reduce((most, doc) => Math.max(most, doc), Number.MIN_SAFE_INTEGER),
-    },
+    messages,
+    sample: { messages: docs.length, docs, values },
     shares: new Map(),
-    length: words / Math.max(1, lengths.size),
+    length: wordCount / Math.max(1, lengths.size),
   }
 }
 
-const DOCS_OF = `select id from doc where conversation_id in (select value from json_each(?)) order by conversation_id desc, number`
+const SELECT_NEWEST = `select d.id from doc d where ${SCOPE_SQL} order by d.id limit @most`
 
 /** Returns the number of words in each of these documents. */
 function lengthsOf(db: Db, docs: readonly number[]): Map<number, number> {
-  const rows = tupleQuery(db, SIZES_SQL, ["integer", "blob"]).all(JSON.stringify(docs))
+  const rows = tupleQuery(db, SELECT_SIZES, ["integer", "blob"]).all(JSON.stringify(docs))
   return new Map(rows.map(([id, sizes]) => [id, numbersIn(sizes).reduce((sum, size) => sum + size, 0)]))
 }
 
-const SIZES_SQL = "select id, sz from words_docsize where id in (select value from json_each(?))"
+const SELECT_SIZES = "select id, sz from words_docsize where id in (select value from json_each(?))"
 
 /** Decodes SQLite's variable-length integers. */
 function numbersIn(bytes: Uint8Array): number[] {
@@ -189,23 +197,24 @@ function scopedScores(
   { terms, weights, bounds, shares, limit }: ScopedTerms,
   isWanted: (doc: number) => boolean,
 ): Map<number, number> {
-  const all = totalsOf(db)
-  const matching = valueQuery(db, "select count(*) from words where words match ?", "integer")
-  const scored = tupleQuery(db, SCORES_SQL, ["integer", "real"])
+  const indexTotals = totalsOf(db)
+  const countMatching = valueQuery(db, "select count(*) from words where words match ?", "integer")
+  const selectScores = tupleQuery(db, queriesFor(db).scores, ["integer", "real", [0, 1]])
   const scoredTerms = terms.map((term, i) => {
     const match = `${TEXT_FILTER} : ${expressionOf(term)}`
-    const rows = scored.all({ match, ...weights, ...bounds })
-    const rarityInAll = rows.length === 0 ? 1 : rarity(all.messages, matching.get(match)!)
+    const rows = selectScores.all({ match, ...weights, ...bounds })
+    if (rows.some(([, , bad]) => bad === 1)) throw indexDamage("a row changed on disk")
+    const rarityInAll = rows.length === 0 ? 1 : rarity(indexTotals.messages, countMatching.get(match)!)
     return { rows, rarityInAll, rarity: rarity(messages, shares ? shares[i]! * messages : rows.length) }
   })
   const roughScores = new Map<number, number>()
   for (const entry of scoredTerms)
     for (const [doc, score] of entry.rows)
       if (isWanted(doc)) roughScores.set(doc, (roughScores.get(doc) ?? 0) + (score / entry.rarityInAll) * entry.rarity)
-  // These scores still use the mean length of all messages. That moves a message by a place or two, so twice as many are
-  // rescored.
-  const values = Float64Array.from(roughScores.values()).sort()
-  const minScore = values[Math.max(0, values.length - 2 * limit)]!
+  // These scores still use the mean length of all messages. That can move a message up or down by a rank or two, so twice as
+  // many messages as needed are scored again.
+  const sortedScores = Float64Array.from(roughScores.values()).sort()
+  const minScore = sortedScores[Math.max(0, sortedScores.length - 2 * limit)]!
   const best = [...roughScores].filter(([, score]) => score >= minScore)
   const lengths = lengthsOf(
     db,
@@ -218,7 +227,8 @@ function scopedScores(
       if (sum === undefined) continue
       const words = lengths.get(doc) ?? 0
       const share = score / entry.rarityInAll
-      const frequency = Math.round(((share * lengthNorm(words, all.length)) / (K1 + 1 - share)) * PRECISION) / PRECISION
+      const frequency =
+        Math.round(((share * lengthNorm(words, indexTotals.length)) / (K1 + 1 - share)) * PRECISION) / PRECISION
       scores.set(doc, sum + (entry.rarity * frequency * (K1 + 1)) / (frequency + lengthNorm(words, length)))
     }
   return scores
@@ -230,7 +240,7 @@ function lengthNorm(words: number, mean: number): number {
 
 function rarity(messages: number, containing: number): number {
   const value = Math.log((messages - containing + 0.5) / (containing + 0.5))
-  return value > 0 ? value : MIN_RARITY // an estimate may exceed the number of messages
+  return value > 0 ? value : MIN_RARITY // `containing` is an estimate, which may exceed `messages`
 }
 
 /** Reads FTS5's record of all its rows: their number, then the words in each column. */

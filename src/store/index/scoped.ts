@@ -3,7 +3,9 @@ import type { IndexFilter } from "./query.ts"
 import { SCOPED_PART } from "./scoped-scores.ts"
 import type { SearchIndex } from "./search-index.ts"
 
-/** The scope created for each given scope. It is reused, because statistics are cached for each scope object. */
+/**
+ * Maps each given scope to its copy with a `part`. The copy is reused, because statistics are cached for each scope object.
+ */
 const scopes = new WeakMap<IndexScope, IndexScope>()
 
 /**
@@ -17,7 +19,7 @@ export function scopedIndex(
 ): SearchIndex {
   const scope = scopes.get(givenScope) ?? { ...givenScope, part: SCOPED_PART }
   scopes.set(givenScope, scope)
-  /** Adds the scope. If it already leaves out private projects, drops the filter that excludes them, which makes a query slower. */
+  /** Adds the scope. If it leaves out private projects, drops the filter that excludes them too, which would be slower. */
   const restrict = <F extends Pick<IndexFilter, "scope" | "excludedProjects">>(filter: F): F => {
     const inScope = { ...filter, scope }
     if (leavesOut === "private") delete inScope.excludedProjects
@@ -26,7 +28,7 @@ export function scopedIndex(
   return {
     ...index,
     isPart: true,
-    ...(scope.others.length > 0 && { leavesOut }),
+    ...(scope.completeAt === undefined && { leavesOut }),
     find: (query) => index.find(restrict(query)),
     newest: (query) => index.newest(restrict(query)),
     count: (query) => index.count(restrict(query)),

@@ -20,7 +20,7 @@ import type { DocId } from "./doc-id.ts"
 import { type FollowOptions, followFeed } from "./follow-feed.ts"
 import { forgottenAtLastPurge, savedToken, saveForgottenAtPurge } from "./follow-marks.ts"
 import { isIndexDamage, MIGRATIONS } from "./index-file.ts"
-import type { createScopes, IndexScope } from "./index-scope.ts"
+import type { createScopes, IndexScope, MemberAccess } from "./index-scope.ts"
 import { findNewest, type NewestHit, type NewestQuery } from "./newest.ts"
 import {
   type CountByKind,
@@ -53,10 +53,10 @@ export type SearchIndex = {
    * shown: those of other people, or of the user's own private projects.
    */
   leavesOut?: "others" | "private"
-  /** For several indexes: how many of them have answered every query so far. */
-  shards?(): { searched: number; of: number }
-  /** For several indexes: true if none of those that might have a result was searched. */
-  isUnanswered?(): boolean
+  /** True if common words cost the index hardly more than others, so that a search need not be limited. */
+  isFastForCommonWords?: true
+  /** Announces the terms of a query, so that a remote index can count all of them at once. */
+  countAhead?(terms: Term[]): Promise<void>
   /** Processes the changes to the history since the last call, until all are done or the deadline passes. */
   follow(store: HistoryReader, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
   /** The token of the newest change that the index has processed. */
@@ -75,15 +75,15 @@ export type SearchIndex = {
   unspoken(ref: Ref, numbers: number[], terms: Term[]): Promise<Set<number>>
   /** The number of matching messages, counted up to a limit. */
   count(query: IndexFilter): Promise<MatchCount>
-  /** The number of conversations; a lower bound if too many messages match. */
+  /** The number of matching messages, and of their conversations by kind; lower bounds if too many messages match. */
   countConversations(query: IndexFilter): Promise<CountByKind>
   /** The number of messages, and the share of a sample of the newest that contains each term. */
   sizes(terms: Term[], scope?: IndexScope): Promise<IndexSizes>
-  /** Returns words as people write them that have this beginning, most common first. */
+  /** Returns words that begin with this text, as people write them, most common first. */
   words(beginning: string, limit?: number): Promise<WrittenWord[]>
   wordsOfLength(least: number, most: number): Promise<WrittenWord[]>
-  /** Creates a scope of these conversations, by their names in the history's feed, for queries that must use only them. */
-  scope(names: ReadonlySet<string>): Promise<IndexScope>
+  /** Creates a scope of the conversations that a member of a team may read. */
+  scopeOf(access: MemberAccess, listAtMost?: number): Promise<IndexScope>
   /** Creates a scope of all conversations except these. */
   scopeWithout(refs: readonly Ref[]): Promise<IndexScope>
   /** Returns the vectors for search by meaning; loaded on first use. */
@@ -93,14 +93,14 @@ export type SearchIndex = {
    * removes words of messages that have a new text.
    */
   purge(store: HistoryReader, options?: { messagesChanged: boolean }): Promise<void>
-  /** Whether something was forgotten since the last purge, because the process was stopped in between. */
+  /** Whether conversations were forgotten since the last purge, for example because the process was stopped before it. */
   isPurgeDue(store: HistoryReader): Promise<boolean>
   check(): Promise<string[]>
   checkpoint(): void
   close(): void
 }
 
-/** The format of version 0.1.0. */
+/** The oldest index format that can still be read, that of version 0.1.0. */
 const OLDEST_FORMAT = 2
 
 /** Opens an index for writing. Creates it if there is none; if it is damaged, the next `follow` rebuilds it. */
@@ -136,8 +136,8 @@ export function openIndex(path: string): SearchIndex {
 }
 
 /**
- * Opens an index for reading. Also returns `none` if the index is still empty: it would find no message, while the history has
- * them all.
+ * Opens an index for reading. If it does not exist or is still empty, opens the index of an older dex, or returns `none`: a
+ * search in an empty index would find nothing, although the history has messages.
  */
 export function readIndex(path: string): SearchIndex | "none" | "damaged" {
   if (!existsSync(path)) return readOlder(path) ?? "none"
@@ -153,7 +153,7 @@ export function readIndex(path: string): SearchIndex | "none" | "damaged" {
   }
 }
 
-/** Returns undefined if the file is damaged or not an index of dex. */
+/** Returns undefined if the file is damaged, or is not an index that this version of dex can read. */
 function openIfIntact(path: string): Db | undefined {
   try {
     return openDatabase(path, MIGRATIONS)
@@ -173,19 +173,19 @@ function throwUnusable(path: string): never {
  * file stays.
  */
 function copyOlderIndex(path: string): void {
-  const old = openOlder(path)
-  if (old) copyDatabase(old, path)
-  old?.close()
+  const olderDb = openOlder(path)
+  if (olderDb) copyDatabase(olderDb, path)
+  olderDb?.close()
 }
 
 function readOlder(path: string): SearchIndex | undefined {
-  const old = openOlder(path)
-  return old && indexMethods(path, () => old)
+  const olderDb = openOlder(path)
+  return olderDb && indexMethods(path, () => olderDb)
 }
 
 const OLDER_BUSY_MS = 2_000
 
-/** Opens the newest older index. */
+/** Opens the newest index of an older format, if there is one that can be read. */
 function openOlder(path: string): Db | undefined {
   for (let format = MIGRATIONS.length - 1; format >= OLDEST_FORMAT; format--) {
     const older = olderIndexPath(path, format)
@@ -195,18 +195,25 @@ function openOlder(path: string): Db | undefined {
   return undefined
 }
 
+/** Queries name the table `access`, which is empty on a laptop and missing in the older formats. */
+const ACCESS_FORMAT = 6
+const TEMPORARY_ACCESS =
+  "create temp table access (conversation integer, author integer, project integer, visibility integer)"
+
 function openIfReadable(path: string, format: number): Db | undefined {
   try {
-    return openReadOnly(path, MIGRATIONS.slice(0, format), OLDER_BUSY_MS)
+    const db = openReadOnly(path, format, OLDER_BUSY_MS)
+    if (format < ACCESS_FORMAT) db?.exec(TEMPORARY_ACCESS)
+    return db
   } catch {
     return undefined // damaged
   }
 }
 
-/** Returns the methods for reading an index. */
+/** Returns the methods of an open index, except that `follow` throws. */
 function indexMethods(path: string, current: () => Db): SearchIndex {
   let vectors: VectorIndex | undefined
-  const guard = <T>(work: (db: Db) => T): T => {
+  const withExplainedErrors = <T>(work: (db: Db) => T): T => {
     try {
       return work(current())
     } catch (error) {
@@ -220,16 +227,17 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
     return scopes
   }
   /** Reads in one transaction, because blocks and checksums of different states would look like damage. */
-  const readConsistently = <T>(work: (db: Db) => T) => guard((db) => inReadTransaction(db, () => work(db)))
+  const readConsistently = <T>(work: (db: Db) => T) =>
+    withExplainedErrors((db) => inReadTransaction(db, () => work(db)))
   const isBehind = async (store: HistoryReader) => {
-    const { changes, rebuild } = await store.changes(guard(savedToken), 1)
+    const { changes, rebuild } = await store.changes(withExplainedErrors(savedToken), 1)
     return rebuild || changes.length > 0
   }
   return {
     follow: () => {
       throw new Error("This index was opened for reading only")
     },
-    followed: async () => guard(savedToken),
+    followed: async () => withExplainedErrors(savedToken),
     isBehind,
     find: async (query) => readConsistently((db) => findMessages(db, query)),
     newest: async (query) => readConsistently((db) => findNewest(db, query)),
@@ -240,9 +248,9 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
     sizes: async (terms, scope) => readConsistently((db) => querySizes(db, terms, scope)),
     words: async (beginning, limit) => readConsistently((db) => wordsBeginning(db, beginning, limit)),
     wordsOfLength: async (least, most) => readConsistently((db) => wordsOfLength(db, least, most)),
-    scope: async (names) => {
+    scopeOf: async (access, listAtMost) => {
       const { scopeOf } = await openScopes()
-      return readConsistently((db) => scopeOf(db, names))
+      return readConsistently((db) => scopeOf(db, access, listAtMost))
     },
     scopeWithout: async (refs) => {
       const { scopeWithout } = await openScopes()
@@ -257,14 +265,14 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
       const forgotten = await store.forgotten()
       const wasBehind = await isBehind(store)
       await readStaleGroups(current(), store, options?.messagesChanged)
-      guard((db) => {
+      withExplainedErrors((db) => {
         watchBlocks(db)
         distrustSums(db)
         db.exec("insert into words (words) values ('optimize')")
         emptyLog(db)
         db.exec("vacuum")
         sumBlocks(db)
-        // If somebody still reads the old pages, the purge stays due.
+        // If another process still reads the old pages, the purge remains due.
         const isDone = emptyLog(db)
         if (isDone && !wasBehind) inTransaction(db, () => saveForgottenAtPurge(db, forgotten))
       })
@@ -272,7 +280,7 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
     isPurgeDue: async (store) => (await store.forgotten()) !== forgottenAtLastPurge(current()),
     check: async () => readConsistently((await import("./check-index.ts")).checkIndex),
     checkpoint: () =>
-      guard((db) => {
+      withExplainedErrors((db) => {
         sumBlocks(db)
         emptyLog(db)
       }),

@@ -40,13 +40,17 @@ export function matchTexts(
       "select rowid, snippet(look, 0, @mark, @mark, '…', @words) as snippet from look where look match @match",
       { rowid: "integer", snippet: "text" },
     )
-    const snippetsFor = (wanted: readonly Term[]) =>
-      wanted.length === 0 ? [] : snippetQuery.all({ mark: MATCH_MARK, words: SNIPPET_WORDS, match: anyOf(wanted) })
-    const byRow = new Map([...snippetsFor(terms), ...snippetsFor(phrases)].map((row) => [row.rowid, row.snippet]))
-    const rowsOf = rowsContaining(db, words)
+    const snippetsFor = (wantedTerms: readonly Term[]) =>
+      wantedTerms.length === 0
+        ? []
+        : snippetQuery.all({ mark: MATCH_MARK, words: SNIPPET_WORDS, match: anyOf(wantedTerms) })
+    const snippetByRow = new Map(
+      [...snippetsFor(terms), ...snippetsFor(phrases)].map((row) => [row.rowid, row.snippet]),
+    )
+    const rowsByWord = rowsContaining(db, words)
     return texts.map((text, i) => ({
-      snippet: collapseSpaces(byRow.get(i + 1) ?? windows[i]!.slice(0, 300)),
-      contains: words.map((word, w) => rowsOf[w]!.has(i + 1) || isBeyondWindow(text, word)),
+      snippet: asLine(snippetByRow.get(i + 1) ?? firstWords(windows[i]!)),
+      contains: words.map((word, w) => rowsByWord[w]!.has(i + 1) || isBeyondWindow(text, word)),
     }))
   })
 }
@@ -56,19 +60,23 @@ export function containedWords(texts: readonly string[], words: readonly string[
   return withTokenizer((db) => {
     const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
     for (const [i, text] of texts.entries()) insert.run(i + 1, text)
-    const rowsOf = rowsContaining(db, words)
-    return texts.map((_, i) => rowsOf.map((rows) => rows.has(i + 1)))
+    const rowsByWord = rowsContaining(db, words)
+    return texts.map((_, i) => rowsByWord.map((rows) => rows.has(i + 1)))
   })
 }
 
-/** Returns the spellings of these words, or of others with their stem, in these texts; in lower case, each once. */
+/** Returns the words in these texts that have the same stem as one of the given words, in lower case, each once. */
 export function spellingsIn(texts: readonly string[], words: readonly string[]): string[] {
   if (words.length === 0) return []
   return withTokenizer((db) => {
     const insert = db.prepare("insert into look (x) values (?)")
     for (const text of texts) insert.run(withoutMarks(text))
-    const marked = valueQuery(db, "select highlight(look, 0, @mark, @mark) from look where look match @match", "text")
-    const highlighted = marked.all({ mark: MATCH_MARK, match: anyOf(words.map((word) => ({ words: word }))) })
+    const highlightQuery = valueQuery(
+      db,
+      "select highlight(look, 0, @mark, @mark) from look where look match @match",
+      "text",
+    )
+    const highlighted = highlightQuery.all({ mark: MATCH_MARK, match: anyOf(words.map((word) => ({ words: word }))) })
     return [...new Set(highlighted.flatMap((text) => text.split(MATCH_MARK).filter((_, i) => i % 2 === 1)))].map(
       (word) => word.toLowerCase(),
     )
@@ -81,15 +89,15 @@ function containsAny(text: string, phrases: readonly string[]): boolean {
 }
 
 function rowsContaining(db: Db, words: readonly string[]): Set<number>[] {
-  const containing = valueQuery(db, "select rowid from look where look match ?", "integer")
-  return words.map((word) => new Set(containing.all(expressionOf({ words: word }))))
+  const selectContaining = valueQuery(db, "select rowid from look where look match ?", "integer")
+  return words.map((word) => new Set(selectContaining.all(expressionOf({ words: word }))))
 }
 
 function isBeyondWindow(text: string, word: string): boolean {
   return text.length > WINDOW_CHARS && text.toLowerCase().includes(word)
 }
 
-/** The part of a long text around the first of the words. */
+/** Returns the part of a long text around the first of these words that occurs in it. */
 function windowOf(text: string, words: string[]): string {
   if (text.length <= WINDOW_CHARS) return text
   const lower = text.toLowerCase()
@@ -102,25 +110,42 @@ function withoutMarks(text: string): string {
   return text.replaceAll(MATCH_MARK, "")
 }
 
-function collapseSpaces(snippet: string): string {
-  return snippet.replace(/\s+/g, " ").trim()
+const FIRST_CHARS = 300
+
+function firstWords(text: string): string {
+  return text.length <= FIRST_CHARS ? text : `${text.slice(0, FIRST_CHARS).replace(/\s\S*$/, "")}…`
+}
+
+/** A passage as one line, without the signs that make headings, quotes, tables, rules and blocks of code in Markdown. */
+function asLine(passage: string): string {
+  const lines = passage.split("\n").map((line) => {
+    if (/^[\s|:-]*$|^\s*(?:```|~~~)/.test(line)) return ""
+    const text = line.replace(/^(…?)\s*(?:#{1,6}|>+)\s+/, "$1")
+    return /^\s*…?\||\|\s*…?$/.test(text)
+      ? text
+          .split(/\s*\|\s*/)
+          .filter(Boolean)
+          .join(" · ")
+      : text
+  })
+  return lines.join(" ").replace(/\s+/g, " ").trim()
 }
 
 /** Cuts a part of a snippet around its first marked word, with balanced marks. `sizeOf` defaults to the size in JSON. */
-export function clipSnippet(snippet: string, maxSize: number, sizeOf = sizeInJson, lead = LEAD_WORDS): string {
+export function clipSnippet(snippet: string, maxSize: number, sizeOf = sizeInJson, maxLead = LEAD_WORDS): string {
   if (sizeOf(snippet) <= maxSize) return snippet
   const words = snippet.split(" ")
   const firstMarked = Math.max(
     0,
     words.findIndex((word) => word.includes(MATCH_MARK)),
   )
-  const fits = (from: number, to: number) => sizeOf(words.slice(from, to).join(" ")) <= maxSize - ELLIPSES
+  const fits = (from: number, to: number) => sizeOf(words.slice(from, to).join(" ")) <= maxSize - ELLIPSES_SIZE
   let from = firstMarked
   let to = firstMarked + 1
   for (;;) {
     const canGrowRight = to < words.length && fits(from, to + 1)
     if (canGrowRight) to++
-    const canGrowLeft = from > 0 && firstMarked - from < lead && fits(from - 1, to)
+    const canGrowLeft = from > 0 && firstMarked - from < maxLead && fits(from - 1, to)
     if (canGrowLeft) from--
     if (!canGrowRight && !canGrowLeft) break
   }
@@ -134,7 +159,7 @@ function sizeInJson(text: string): number {
   return JSON.stringify(text).length - 2
 }
 
-/** The space for an ellipsis on each side. */
-const ELLIPSES = 2
+/** The space for an ellipsis on each side, in characters. */
+const ELLIPSES_SIZE = 2
 /** The number of words to keep before the first marked one. */
 const LEAD_WORDS = 8

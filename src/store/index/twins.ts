@@ -3,12 +3,16 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { areSumsCurrent, indexDamage } from "./blocks.ts"
 
-// Second copies of values. SQLite does not notice a flipped bit in a row, and a search would show another message or another
-// order. So the rows that a search reads contain their values twice, in a form that SQLite itself can compare quickly, because a
-// search may read tens of thousands of rows.
+// Second copies of values. SQLite does not notice a flipped bit in a row, and a search would then show the wrong message or the
+// wrong order. So the rows that a search reads contain their values twice, in a form that SQLite itself can compare quickly,
+// because a search may read tens of thousands of rows.
 
+const sumSql = (ROW: string) =>
+  `${ROW}id + 3 * ${ROW}conversation_id + 5 * ${ROW}number + 7 * ifnull(${ROW}at, -1) + 9 * ${ROW}version`
 /** The sum of a row's columns. A flipped bit always changes it, because each column has an odd factor. */
-export const DOC_SUM = "id + 3 * conversation_id + 5 * number + 7 * ifnull(at, -1) + 9 * version"
+export const DOC_SUM = sumSql("")
+/** The condition for a damaged or missing row of `doc d`. */
+export const IS_DAMAGED_DOC = `(d.id is null or d.sum is not (${sumSql("d.")}))`
 export const CONVERSATION_TWIN = "id || ' ' || name || ' ' || source || ' ' || native_id"
 export const PROJECT_TWIN = "id || ' ' || path"
 
@@ -19,15 +23,15 @@ export const PROJECT_TWIN = "id || ' ' || path"
 export const IS_DAMAGED_SIZE = "z.twin is not z.sz"
 
 /**
- * Stores the sizes twice. FTS5 stores the lengths for ranking in a table of its own, which accepts another column if no statement
- * sets it.
+ * Adds a second copy of each size. FTS5 stores the sizes of messages, by which it ranks, in a table of its own, to which a
+ * generated column can be added.
  */
 export function storeSizesTwice(db: Db): void {
   if (db.prepare("select 1 from pragma_table_xinfo('words_docsize') where name = 'twin'").get() !== undefined) return
-  inTransaction(db, () => db.exec(SIZES_TWICE))
+  inTransaction(db, () => db.exec(ADD_SIZE_COPIES))
 }
 
-const SIZES_TWICE = `
+const ADD_SIZE_COPIES = `
   create table doc_size as select id, sz, origin from words_docsize;
   drop table words_docsize;
   create table words_docsize (id integer primary key, sz blob, origin integer, twin blob generated always as (sz) stored);
@@ -37,32 +41,24 @@ const SIZES_TWICE = `
 
 // The functions below throw a DexError `index_damaged` if a row differs from what was written.
 
-/** Checks every document that matches, because one with a wrong time or conversation would be left out. */
-export function checkMatching(db: Db, match: string, highest: number): void {
-  if (areSumsCurrent(db)) throwIfDamaged(db.prepare(BAD_MATCHING).get({ match, highest }))
-}
-
-const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid
-  where words match @match and words.rowid <= cast(@highest as integer) and (id is null or sum is not (${DOC_SUM})) limit 1`
-
 /** Checks these documents and their conversations. */
 export function checkDocs(db: Db, docs: number[]): void {
   if (docs.length === 0 || !areSumsCurrent(db)) return
-  const intactDocs = db.prepare(INTACT_DOCS).pluck().get(JSON.stringify(docs))
+  const intactDocs = db.prepare(COUNT_INTACT_DOCS).pluck().get(JSON.stringify(docs))
   throwIfDamaged(intactDocs === docs.length ? undefined : intactDocs)
 }
 
-const INTACT_DOCS = `select count(*) from doc where id in (select value from json_each(?)) and sum is (${DOC_SUM})
+const COUNT_INTACT_DOCS = `select count(*) from doc where id in (select value from json_each(?)) and sum is (${DOC_SUM})
   and exists (select 1 from conversation where id = conversation_id and twin is (${CONVERSATION_TWIN}))`
 
 /** Returns undefined if the index has no such conversation. */
 export function conversationId(db: Db, ref: Ref): number | undefined {
-  return idOf(db, CONVERSATION, { source: sourceWithOwner(ref), native_id: ref.id })
+  return idOf(db, CONVERSATION_LOOKUP, { source: sourceWithOwner(ref), native_id: ref.id })
 }
 
 /** Returns undefined if the index has no such project. */
 export function indexedProjectId(db: Db, path: string): number | undefined {
-  return idOf(db, PROJECT, { path })
+  return idOf(db, PROJECT_LOOKUP, { path })
 }
 
 /**
@@ -72,12 +68,12 @@ export function indexedProjectId(db: Db, path: string): number | undefined {
 type LookupSql = { id: string; wrong: string; hidden: string }
 
 const IS_CONVERSATION = "source = @source and native_id = @native_id"
-const CONVERSATION: LookupSql = {
+const CONVERSATION_LOOKUP: LookupSql = {
   id: `select id from conversation where ${IS_CONVERSATION}`,
   wrong: `select 1 from conversation where id = @id and not (${IS_CONVERSATION} and twin is (${CONVERSATION_TWIN}))`,
   hidden: `select 1 from conversation not indexed where (${IS_CONVERSATION}) or twin is not (${CONVERSATION_TWIN}) limit 1`,
 }
-const PROJECT: LookupSql = {
+const PROJECT_LOOKUP: LookupSql = {
   id: "select id from project where path = @path",
   wrong: `select 1 from project where id = @id and not (path = @path and twin is (${PROJECT_TWIN}))`,
   hidden: `select 1 from project not indexed where path = @path or twin is not (${PROJECT_TWIN}) limit 1`,
@@ -92,12 +88,11 @@ function idOf(db: Db, lookup: LookupSql, values: Record<string, string>): number
   return id
 }
 
-/** Counts the damaged rows of all tables. */
 export function countDamagedRows(db: Db): number {
-  return areSumsCurrent(db) ? valueQuery(db, BAD_ROWS, "integer").get()! : 0
+  return areSumsCurrent(db) ? valueQuery(db, COUNT_DAMAGED_ROWS, "integer").get()! : 0
 }
 
-const BAD_ROWS = `select
+const COUNT_DAMAGED_ROWS = `select
   (select count(*) from doc where sum is not (${DOC_SUM}))
   + (select count(*) from words_docsize where twin is not sz)
   + (select count(*) from conversation where twin is not (${CONVERSATION_TWIN}))

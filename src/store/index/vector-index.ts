@@ -2,7 +2,7 @@ import { type Ref, refFrom } from "../../core/ref.ts"
 import { type Db, inReadTransaction, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
-import { excludesAny, type IndexScope } from "./index-scope.ts"
+import { excludesAny, type IndexScope, type ScopeValues } from "./index-scope.ts"
 import { PROMPT_FILTER } from "./newest.ts"
 import type { IndexFilter, IndexHit } from "./query.ts"
 import { checkDocs } from "./twins.ts"
@@ -35,7 +35,7 @@ export type VectorIndex = {
   save(embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]): { saved: number; gone: number }
   /** Returns the nearest messages by cosine, best first. All filters apply, as in a search by words. */
   scan(embedder: string, query: Float32Array, options: { limit: number; filter: VectorFilter }): IndexHit[]
-  /** The cosines between a query and unrelated messages, from a sample of the entire history or of the scope. */
+  /** The centre and the deviation of the cosines between a query and a sample of messages, nearly all of them unrelated. */
   spread(embedder: string, query: Float32Array, scope?: IndexScope): { centre: number; deviation: number; of: number }
   /** Removes the vectors of all embedders except this one, or of all embedders if omitted. */
   drop(keep?: string): void
@@ -43,7 +43,10 @@ export type VectorIndex = {
   compact(): number
   golden(embedder: string): Float32Array | undefined
   saveGolden(embedder: string, vector: Float32Array): void
-  /** Records that the model with this id has changed its answers. Valid until its vectors are dropped. */
+  /**
+   * Records that the model with this id now returns different vectors than before. The record is deleted with the model's
+   * vectors.
+   */
   distrust(embedder: string): void
   isTrusted(embedder: string): boolean
 }
@@ -60,7 +63,7 @@ export type PreparedFilter = {
   not?: string
   values: Bounds
 }
-type Bounds = { from: number | null; to: number | null; conversations: string | null; excluded: string | null }
+type Bounds = ScopeValues & { from: number | null; to: number | null; conversations: string | null }
 
 /** If at most this many messages pass a filter, they are listed before the scan. Otherwise the filter checks the hits. */
 const MAX_LISTED = 20_000
@@ -77,11 +80,12 @@ export function openVectors(
   return {
     stats: (scope) => vectorStats(current(), scope && docsIn(current(), scope.others)),
     documents: (scope) => {
-      const all = valueQuery(current(), "select count(*) from doc", "integer").get()!
-      return scope ? all - docsIn(current(), scope.others).length : all
+      const documentCount = valueQuery(current(), "select count(*) from doc", "integer").get()!
+      return scope ? documentCount - docsIn(current(), scope.others).length : documentCount
     },
-    missing: (embedder, limit, after, among) => missing(current(), embedder, limit, after, among && PROMPT_FILTER),
-    save: (embedder, rows) => save(current(), embedder, rows),
+    missing: (embedder, limit, after, among) =>
+      missingMessages(current(), embedder, limit, after, among && PROMPT_FILTER),
+    save: (embedder, rows) => saveMessageVectors(current(), embedder, rows),
     scan: (embedder, query, { limit, filter }) => {
       const db = current()
       const prepared = prepare(filter)
@@ -89,16 +93,20 @@ export function openVectors(
       // Most processes scan only once, so the first scan caches nothing. A second scan means that this is a server.
       const options = scans++ > 0 ? { cache } : {}
       // A vector outside of the scope must not take the place of one in it, even among the candidates.
-      const outside = filter.scope && new Set(docsIn(db, filter.scope.others))
+      const docsOutside = filter.scope && new Set(docsIn(db, filter.scope.others))
       const scan = (k: number, listed?: Set<number>) => {
-        const isAllowed = (doc: number) => (listed?.has(doc) ?? true) && !outside?.has(doc)
-        return scanVectors(db, embedder, query, { k, ...options, allowed: listed || outside ? isAllowed : undefined })
+        const isAllowed = (doc: number) => (listed?.has(doc) ?? true) && !docsOutside?.has(doc)
+        return scanVectors(db, embedder, query, {
+          k,
+          ...options,
+          allowed: listed || docsOutside ? isAllowed : undefined,
+        })
       }
-      const near = scanFiltered(db, prepared, limit, scan)
-      return inReadTransaction(db, () => hitsOf(db, near))
+      const nearest = scanFiltered(db, prepared, limit, scan)
+      return inReadTransaction(db, () => hitsOf(db, nearest))
     },
-    spread: (embedder, query, scope) => spread(current(), embedder, query, scope),
-    drop: (keep) => drop(current(), keep),
+    spread: (embedder, query, scope) => measureSpread(current(), embedder, query, scope),
+    drop: (keep) => dropVectors(current(), keep),
     compact: () => compactVectors(current()),
     golden: (embedder) => goldenVector(current(), embedder),
     saveGolden: (embedder, vector) => saveGoldenVector(current(), embedder, vector),
@@ -114,7 +122,7 @@ function distrustedEmbedder(db: Db): string | undefined {
   return valueQuery(db, "select value from meta where key = 'distrusted'", "text").get()
 }
 
-function drop(db: Db, keep: string | undefined): void {
+function dropVectors(db: Db, keep: string | undefined): void {
   inTransaction(db, () => {
     dropOtherVectors(db, keep)
     if (distrustedEmbedder(db) !== keep) db.prepare("delete from meta where key = 'distrusted'").run()
@@ -128,21 +136,21 @@ const DOC_ROW = {
   number: "integer",
 } as const
 
-function missing(
+function missingMessages(
   db: Db,
   embedder: string,
   limit: number,
   after: UnembeddedMessage | undefined,
   match: string | undefined,
 ): UnembeddedMessage[] {
-  const row = rowQuery(
+  const selectDoc = rowQuery(
     db,
     `select d.conversation_id as conversation, d.version, c.source, c.native_id, d.number
      from doc d join conversation c on c.id = d.conversation_id where d.id = ?`,
     DOC_ROW,
   )
   return missingVectors(db, embedder, limit, after && rowOf(after.doc), match).flatMap((id) => {
-    const stored = row.get(id) // missing if another process deleted it
+    const stored = selectDoc.get(id) // missing if another process deleted it
     if (!stored) return []
     const { source, native_id, ...rest } = stored
     return [{ ...rest, doc: docId(id), ref: refFrom(source, native_id) }]
@@ -150,7 +158,7 @@ function missing(
 }
 
 /** Saves vectors, after checking that each document's number still belongs to the same message. */
-function save(db: Db, embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]) {
+function saveMessageVectors(db: Db, embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]) {
   const isUnchanged = db
     .prepare("select 1 from doc where id = ? and conversation_id = ? and number = ? and version = ?")
     .pluck()
@@ -169,8 +177,8 @@ function save(db: Db, embedder: string, rows: { message: UnembeddedMessage; vect
 }
 
 /**
- * Scans with a filter. If few messages pass it, only they are scanned. If many do, most of the nearest messages do too, so the
- * filter is applied to the hits. If too few of these are left, all messages that pass are listed after all.
+ * Scans with a filter. If few messages pass the filter, only they are scanned. If many pass, most of the nearest messages pass
+ * too, so the filter is applied to the hits. If too few hits are left, all messages that pass are listed and scanned after all.
  */
 function scanFiltered(
   db: Db,
@@ -196,21 +204,21 @@ function acceptsAll({ match, not, values }: PreparedFilter): boolean {
   return match === undefined && not === undefined && Object.values(values).every((value) => value === null)
 }
 
-const TIMES = "(@from is null or d.at >= @from) and (@to is null or d.at <= @to)"
-const BOUNDS = `${TIMES} and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
+const TIME_CONDITION = "(@from is null or d.at >= @from) and (@to is null or d.at <= @to)"
+const BOUNDS_CONDITION = `${TIME_CONDITION} and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
   and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
-const MATCHES = `(@match is null or exists (select 1 from words where words match @match and rowid = d.id))
+const MATCH_CONDITION = `(@match is null or exists (select 1 from words where words match @match and rowid = d.id))
   and (@not is null or not exists (select 1 from words where words match @not and rowid = d.id))`
 
 const LIST_BY_CONVERSATION = `select d.id from doc d where d.conversation_id in (select value from json_each(@conversations))
-  and ${BOUNDS} and ${MATCHES} limit @most`
+  and ${BOUNDS_CONDITION} and ${MATCH_CONDITION} limit @most`
 const LIST_BY_WORDS = `select d.id from words join doc d on d.id = words.rowid
-  where words match @match and ${BOUNDS} and @not is null limit @most`
-const LIST = `select d.id from doc d where ${BOUNDS} and ${MATCHES} limit @most`
-const LIST_PASSING = `select d.id from json_each(@docs) j join doc d on d.id = j.value where ${BOUNDS} and ${MATCHES}`
+  where words match @match and ${BOUNDS_CONDITION} and @not is null limit @most`
+const LIST_ALL = `select d.id from doc d where ${BOUNDS_CONDITION} and ${MATCH_CONDITION} limit @most`
+const LIST_PASSING = `select d.id from json_each(@docs) j join doc d on d.id = j.value where ${BOUNDS_CONDITION} and ${MATCH_CONDITION}`
 
 function listPassing(db: Db, { match, not, values }: PreparedFilter, most: number): number[] {
-  const sql = values.conversations !== null ? LIST_BY_CONVERSATION : match !== undefined ? LIST_BY_WORDS : LIST
+  const sql = values.conversations !== null ? LIST_BY_CONVERSATION : match !== undefined ? LIST_BY_WORDS : LIST_ALL
   return valueQuery(db, sql, "integer").all({ match: match ?? null, not: not ?? null, ...values, most })
 }
 
@@ -223,19 +231,19 @@ function passingAmong(db: Db, { match, not, values }: PreparedFilter, docs: numb
   })
   return new Set(passing)
 }
-const NAMED_ROW = { source: "text", native_id: "text", number: "integer", at: "integer?" } as const
+const HIT_ROW = { source: "text", native_id: "text", number: "integer", at: "integer?" } as const
 
 /** Adds refs and times. Hits with equal scores are sorted newest first, then by id. */
 function hitsOf(db: Db, vectorHits: VectorHit[]): IndexHit[] {
-  const row = rowQuery(
+  const selectHit = rowQuery(
     db,
     "select c.source, c.native_id, d.number, d.at from doc d join conversation c on c.id = d.conversation_id where d.id = ?",
-    NAMED_ROW,
+    HIT_ROW,
   )
   const hits = vectorHits.flatMap(({ doc, score }): IndexHit[] => {
-    const named = row.get(doc)
-    if (!named) return []
-    const { source, native_id, number, at } = named
+    const hitRow = selectHit.get(doc)
+    if (!hitRow) return []
+    const { source, native_id, number, at } = hitRow
     return [{ doc: docId(doc), ref: refFrom(source, native_id), number, score, at: at ?? undefined }]
   })
   checkDocs(
@@ -251,13 +259,18 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** The documents of these conversations, in their order and that of their messages. */
+/** Returns the documents of these conversations, in the order of the conversations and of their messages. */
 function docsIn(db: Db, conversations: readonly number[]): number[] {
   const sql = `select d.id from json_each(?) j join doc d on d.conversation_id = j.value order by j.key, d.number`
   return conversations.length === 0 ? [] : valueQuery(db, sql, "integer").all(JSON.stringify(conversations))
 }
 
-/** The same index for a user who may see only the scope: every number is as if it contained nothing else. */
+function idsExcept(db: Db, others: readonly number[]): number[] {
+  const sql = "select id from conversation where id not in (select value from json_each(?)) order by id"
+  return valueQuery(db, sql, "integer").all(JSON.stringify(others))
+}
+
+/** Returns the same index for a user who may see only the scope: every number is as if the index contained nothing else. */
 export function scopedVectors(vectors: VectorIndex, scope: IndexScope): VectorIndex {
   return {
     ...vectors,
@@ -269,8 +282,10 @@ export function scopedVectors(vectors: VectorIndex, scope: IndexScope): VectorIn
   }
 }
 
-/** Uses the median and the median deviation, so that the few related messages do not widen the spread. */
-function spread(
+/**
+ * Computes the centre and the deviation of the cosines from medians, so that the few related messages do not widen the spread.
+ */
+function measureSpread(
   db: Db,
   embedder: string,
   query: Float32Array,
@@ -278,15 +293,21 @@ function spread(
 ): { centre: number; deviation: number; of: number } {
   const cosines =
     scope && excludesAny(db, scope)
-      ? sampleCosinesOf(db, embedder, query, SAMPLE_SIZE, docsIn(db, evenSample(scope.ids, SAMPLE_SIZE)))
+      ? sampleCosinesOf(
+          db,
+          embedder,
+          query,
+          SAMPLE_SIZE,
+          docsIn(db, evenSample(idsExcept(db, scope.others), SAMPLE_SIZE)),
+        )
       : sampleCosines(db, embedder, query, SAMPLE_SIZE)
   const centre = median(cosines)
-  const deviation = NORMAL_FACTOR * median(cosines.map((cosine) => Math.abs(cosine - centre)))
+  const deviation = DEVIATION_FACTOR * median(cosines.map((cosine) => Math.abs(cosine - centre)))
   return { centre, deviation, of: cosines.length }
 }
 
 /** The standard deviation of a normal distribution whose median deviation is 1. */
-const NORMAL_FACTOR = 1.4826
+const DEVIATION_FACTOR = 1.4826
 
 function median(values: number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0

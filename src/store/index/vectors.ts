@@ -8,9 +8,9 @@ import { createHamming, type HammingScanner, MAX_BITS } from "./hamming.ts"
 // spaces are never compared.
 
 /** The number of vectors in a chunk. It must never change, because existing indexes contain chunks of this size. */
-const CHUNK = 1024
+const CHUNK_SIZE = 1024
 /** The number of candidates that the scan of the bits leaves for comparison by bytes. */
-const CANDIDATES = 400
+const CANDIDATE_COUNT = 400
 
 /** A document without a vector has nothing to embed and is not retried. */
 export type DocVector = { doc: number; vector?: Float32Array }
@@ -39,7 +39,7 @@ export function saveVectors(db: Db, embedder: string, rows: DocVector[]): { save
     )
     const insertEmpty = db.prepare("insert into vector_none (doc, space) values (?, ?)")
     for (const { doc, vector } of existing) if (!vector) insertEmpty.run(doc, space.id)
-    append(
+    appendVectors(
       db,
       space,
       withVector.map(({ doc, vector }) => ({ doc, bits: signBits(vector), data: quantize(vector) })),
@@ -48,7 +48,7 @@ export function saveVectors(db: Db, embedder: string, rows: DocVector[]): { save
   })
 }
 
-/** Call this in the transaction that deletes the documents. The bits of their vectors are zeroed. */
+/** Deletes the vectors of these documents. Call it in the transaction that deletes the documents. */
 export function deleteVectors(db: Db, docs: number[]): void {
   if (docs.length === 0 || !hasSpaces(db)) return
   inTransaction(db, () => removeDocs(db, docs))
@@ -61,13 +61,13 @@ export function deleteVectors(db: Db, docs: number[]): void {
 export function missingVectors(db: Db, embedder: string, limit: number, after = 0, match?: string): number[] {
   const space = spaceNamed(db, embedder)?.id ?? 0
   if (match === undefined) return valueQuery(db, SELECT_MISSING, "integer").all({ space, after, limit })
-  return valueQuery(db, MISSING_MATCHING, "integer").all({ space, after, limit, match })
+  return valueQuery(db, SELECT_MISSING_MATCHING, "integer").all({ space, after, limit, match })
 }
 
 const HAS_NO_VECTOR = `not exists (select 1 from vector v where v.doc = d.id and v.space = @space)
   and not exists (select 1 from vector_none n where n.doc = d.id and n.space = @space)`
 const SELECT_MISSING = `select d.id from doc d where d.id > @after and ${HAS_NO_VECTOR} order by d.id limit @limit`
-const MISSING_MATCHING = `select d.id from words join doc d on d.id = words.rowid
+const SELECT_MISSING_MATCHING = `select d.id from words join doc d on d.id = words.rowid
   where words match @match and words.rowid > @after and ${HAS_NO_VECTOR} order by words.rowid limit @limit`
 
 export type ScanOptions = {
@@ -78,19 +78,19 @@ export type ScanOptions = {
   candidates?: number
 }
 
-/** Returns the k nearest by cosine, best first; equal scores by document, newest first. */
+/** Returns the k nearest vectors by cosine, best first; vectors with equal scores are sorted newest document first. */
 export function scanVectors(db: Db, embedder: string, query: Float32Array, options: ScanOptions): VectorHit[] {
   const space = spaceNamed(db, embedder)
   if (!space || space.dims === 0) return []
   if (query.length !== space.dims)
     throw new Error(`A query of ${query.length} numbers cannot be compared with ${embedder} (${space.dims}).`)
-  const most = options.candidates ?? Math.max(CANDIDATES, 4 * options.k)
-  const candidates = nearestByBits(chunksOf(db, space, options.cache), signBits(query), most, options.allowed)
-  const unit = normalized(query)
-  const row = valueQuery(db, "select data from vector where slot = ? and doc = ?", "blob")
+  const maxCandidates = options.candidates ?? Math.max(CANDIDATE_COUNT, 4 * options.k)
+  const candidates = nearestByBits(chunksOf(db, space, options.cache), signBits(query), maxCandidates, options.allowed)
+  const unitVector = normalized(query)
+  const selectData = valueQuery(db, "select data from vector where slot = ? and doc = ?", "blob")
   const hits = candidates.flatMap(({ slot, doc }) => {
-    const data = row.get(slot, doc) // missing if another process deleted it
-    return data ? [{ doc, score: cosine(unit, data) }] : []
+    const data = selectData.get(slot, doc) // missing if another process deleted it
+    return data ? [{ doc, score: cosine(unitVector, data) }] : []
   })
   return hits.sort((a, b) => b.score - a.score || a.doc - b.doc).slice(0, options.k)
 }
@@ -103,17 +103,17 @@ export function sampleCosines(db: Db, embedder: string, query: Float32Array, cou
     id: "integer",
     size: "integer",
   }).all(space.id)
-  const places = chunks.reduce((sum, { size }) => sum + size, 0)
-  const step = Math.max(1, places / count)
+  const slotCount = chunks.reduce((sum, { size }) => sum + size, 0)
+  const step = Math.max(1, slotCount / count)
   const slots: number[] = []
   let before = 0
   for (const { id, size } of chunks) {
     for (
-      let position = Math.ceil(slots.length * step);
-      position < before + size;
-      position = Math.ceil(slots.length * step)
+      let sampled = Math.ceil(slots.length * step);
+      sampled < before + size;
+      sampled = Math.ceil(slots.length * step)
     )
-      slots.push(id * CHUNK + position - before)
+      slots.push(id * CHUNK_SIZE + sampled - before)
     before += size
   }
   return cosinesOf(db, query, slots)
@@ -129,11 +129,11 @@ export function sampleCosinesOf(
 ): number[] {
   const space = spaceNamed(db, embedder)
   if (!space || query.length !== space.dims) return []
-  const slots = valueQuery(db, SLOTS_OF, "integer").all({ docs: JSON.stringify(docs), space: space.id })
+  const slots = valueQuery(db, SELECT_SLOTS, "integer").all({ docs: JSON.stringify(docs), space: space.id })
   return cosinesOf(db, query, evenSample(slots, count))
 }
 
-const SLOTS_OF = `select v.slot from json_each(@docs) j join vector v on v.doc = j.value and v.space = @space order by j.key`
+const SELECT_SLOTS = `select v.slot from json_each(@docs) j join vector v on v.doc = j.value and v.space = @space order by j.key`
 
 export function evenSample<T>(list: readonly T[], count: number): T[] {
   const step = Math.max(1, list.length / count)
@@ -141,16 +141,16 @@ export function evenSample<T>(list: readonly T[], count: number): T[] {
 }
 
 function cosinesOf(db: Db, query: Float32Array, slots: readonly number[]): number[] {
-  const unit = normalized(query)
-  const row = valueQuery(db, "select data from vector where slot = ?", "blob")
+  const unitVector = normalized(query)
+  const selectData = valueQuery(db, "select data from vector where slot = ?", "blob")
   return slots.flatMap((slot) => {
-    const data = row.get(slot) // missing if the vector was deleted
-    return data ? [cosine(unit, data)] : []
+    const data = selectData.get(slot) // missing if the vector was deleted
+    return data ? [cosine(unitVector, data)] : []
   })
 }
 
-export type VectorStats = RowOf<typeof VECTOR_STATS>
-const VECTOR_STATS = {
+export type VectorStats = RowOf<typeof VECTOR_STATS_ROW>
+const VECTOR_STATS_ROW = {
   embedder: "text",
   dims: "integer",
   vectors: "integer",
@@ -161,20 +161,20 @@ const VECTOR_STATS = {
 
 /** `without` are documents that are not counted in `vectors` and `empty`. */
 export function vectorStats(db: Db, without: readonly number[] = []): VectorStats[] {
-  const all = rowQuery(db, STATS, VECTOR_STATS).all()
-  if (without.length === 0) return all
-  const count = rowQuery(db, COUNT_OF, { vectors: "integer", empty: "integer" })
-  return all.map((stats) => {
-    const { vectors, empty } = count.get({ embedder: stats.embedder, docs: JSON.stringify(without) })!
+  const allStats = rowQuery(db, SELECT_STATS, VECTOR_STATS_ROW).all()
+  if (without.length === 0) return allStats
+  const countVectors = rowQuery(db, COUNT_VECTORS, { vectors: "integer", empty: "integer" })
+  return allStats.map((stats) => {
+    const { vectors, empty } = countVectors.get({ embedder: stats.embedder, docs: JSON.stringify(without) })!
     return { ...stats, vectors: stats.vectors - vectors, empty: stats.empty - empty }
   })
 }
 
-const COUNT_OF = `select
+const COUNT_VECTORS = `select
     (select count(*) from json_each(@docs) j join vector v on v.doc = j.value and v.space = s.id) as vectors,
     (select count(*) from json_each(@docs) j join vector_none n on n.doc = j.value and n.space = s.id) as empty
   from vector_space s where s.embedder = @embedder`
-const STATS = `select s.embedder, s.dims,
+const SELECT_STATS = `select s.embedder, s.dims,
     (select ifnull(sum(b.size - b.dead), 0) from vector_bits b where b.space = s.id) as vectors,
     (select count(*) from vector_none n where n.space = s.id) as empty,
     (select ifnull(sum(b.dead), 0) from vector_bits b where b.space = s.id) as dead,
@@ -193,8 +193,8 @@ export function dropOtherVectors(db: Db, embedder?: string): void {
 }
 
 /**
- * Copies the vectors of unchanged messages from an index that this one is about to replace. If that index is damaged, its vectors
- * are computed again.
+ * Copies the vectors of unchanged messages from an index that this one is about to replace. If that index is damaged, copies
+ * nothing: the vectors are then computed again.
  */
 export function copyVectors(db: Db, from: string): void {
   try {
@@ -210,13 +210,13 @@ export function copyVectors(db: Db, from: string): void {
   }
 }
 
-const SAME_DOC = `select n.id from old.doc o join old.conversation oc on oc.id = o.conversation_id
+const SELECT_SAME_DOC = `select n.id from old.doc o join old.conversation oc on oc.id = o.conversation_id
   join conversation c on c.name = oc.name
   join doc n on n.conversation_id = c.id and n.number = o.number and n.version = o.version where o.id = ?`
 
 function copySpaces(db: Db): void {
   db.exec("insert or ignore into meta select key, value from old.meta where key = 'distrusted'")
-  const sameDoc = valueQuery(db, SAME_DOC, "integer")
+  const selectSameDoc = valueQuery(db, SELECT_SAME_DOC, "integer")
   const spaces = rowQuery(db, "select id, embedder, dims, golden from old.vector_space order by id", {
     id: "integer",
     dims: "integer",
@@ -236,35 +236,38 @@ function copySpaces(db: Db): void {
         slot: "integer",
         doc: "integer",
         data: "blob",
-      }).all(chunk * CHUNK, (chunk + 1) * CHUNK)
+      }).all(chunk * CHUNK_SIZE, (chunk + 1) * CHUNK_SIZE)
       const stride = bits.length / size
       const entries = rows.flatMap(({ slot, doc, data }) => {
-        const place = slot % CHUNK
-        const newDoc = sameDoc.get(doc)
+        const position = slot % CHUNK_SIZE
+        const newDoc = selectSameDoc.get(doc)
         return newDoc === undefined
           ? []
-          : [{ doc: newDoc, data, bits: bits.subarray(place * stride, (place + 1) * stride) }]
+          : [{ doc: newDoc, data, bits: bits.subarray(position * stride, (position + 1) * stride) }]
       })
-      append(db, space, entries)
+      appendVectors(db, space, entries)
     }
     const insertEmpty = db.prepare("insert into vector_none (doc, space) values (?, ?)")
     const empty = valueQuery(db, "select doc from old.vector_none where space = ?", "integer").all(id)
     for (const doc of empty) {
-      const newDoc = sameDoc.get(doc)
+      const newDoc = selectSameDoc.get(doc)
       if (newDoc !== undefined) insertEmpty.run(newDoc, space.id)
     }
   }
-  // A process that has the old chunks in memory and finds these with the same ids must notice the change.
+  // A process that has the old chunks in memory and finds the new ones under the same ids must notice the change.
   db.exec("update vector_bits set version = version + (select ifnull(max(version), 0) from old.vector_bits)")
 }
 
-/** Merges chunks with many deletions. Returns the number of freed slots. */
+/** Moves the vectors of chunks with many deletions to other chunks. Returns the number of freed slots. */
 export function compactVectors(db: Db): number {
   const sparse = valueQuery(db, "select id from vector_bits where dead * 4 >= size", "integer").all()
   return sparse.reduce((freed, id) => freed + inTransaction(db, () => mergeChunk(db, id)), 0)
 }
 
-/** The embedder's vector for its golden text. If the embedder answers differently later, the model has changed. */
+/**
+ * Returns the vector that the embedder first returned for the golden text. If it returns a different one later, the model has
+ * changed.
+ */
 export function goldenVector(db: Db, embedder: string): Float32Array | undefined {
   const golden = spaceNamed(db, embedder)?.golden
   return golden
@@ -280,15 +283,15 @@ export function saveGoldenVector(db: Db, embedder: string, vector: Float32Array)
   })
 }
 
-type Space = RowOf<typeof SPACE>
-const SPACE = { id: "integer", dims: "integer", golden: "blob?" } as const
+type Space = RowOf<typeof SPACE_ROW>
+const SPACE_ROW = { id: "integer", dims: "integer", golden: "blob?" } as const
 
 function hasSpaces(db: Db): boolean {
   return db.prepare("select 1 from vector_space limit 1").pluck().get() === 1
 }
 
 function spaceNamed(db: Db, embedder: string): Space | undefined {
-  return rowQuery(db, "select id, dims, golden from vector_space where embedder = ?", SPACE).get(embedder)
+  return rowQuery(db, "select id, dims, golden from vector_space where embedder = ?", SPACE_ROW).get(embedder)
 }
 
 /** Returns the space of an embedder, and creates it if needed. Its first vector determines its dimensions. */
@@ -301,7 +304,7 @@ function openSpace(db: Db, embedder: string, dims: number): Space {
   return spaceNamed(db, embedder)!
 }
 
-/** The bytes per vector: a multiple of 128 bits, as the scan reads them. */
+/** Returns the number of bytes per vector: a multiple of 128 bits, because the scan reads that many at a time. */
 function strideOf(dims: number): number {
   return Math.ceil(dims / 128) * 16
 }
@@ -318,17 +321,17 @@ const CHUNK_ROW = {
   bits: "blob",
 } as const
 
-function append(db: Db, space: Pick<Space, "id" | "dims">, entries: VectorEntry[]): void {
+function appendVectors(db: Db, space: Pick<Space, "id" | "dims">, entries: VectorEntry[]): void {
   const stride = strideOf(space.dims)
   const insert = db.prepare("insert into vector (slot, space, doc, data) values (?, ?, ?, ?)")
-  for (let at = 0; at < entries.length; ) {
+  for (let offset = 0; offset < entries.length; ) {
     const chunk = openChunk(db, space.id)
-    const added = entries.slice(at, at + CHUNK - chunk.size)
+    const added = entries.slice(offset, offset + CHUNK_SIZE - chunk.size)
     const docs = new Uint32Array(added.map((entry) => entry.doc))
     const bits = new Uint8Array(added.length * stride)
     for (const [i, entry] of added.entries()) {
       bits.set(entry.bits, i * stride)
-      insert.run(chunk.id * CHUNK + chunk.size + i, space.id, entry.doc, entry.data)
+      insert.run(chunk.id * CHUNK_SIZE + chunk.size + i, space.id, entry.doc, entry.data)
     }
     saveChunk(db, {
       ...chunk,
@@ -336,15 +339,15 @@ function append(db: Db, space: Pick<Space, "id" | "dims">, entries: VectorEntry[
       docs: Buffer.concat([chunk.docs, new Uint8Array(docs.buffer)]),
       bits: Buffer.concat([chunk.bits, bits]),
     })
-    at += added.length
+    offset += added.length
   }
 }
 
 function openChunk(db: Db, space: number): ChunkRow {
-  const last = "select * from vector_bits where space = ? and size < ? order by id desc limit 1"
-  const create =
+  const selectLast = "select * from vector_bits where space = ? and size < ? order by id desc limit 1"
+  const insertChunk =
     "insert into vector_bits (space, version, size, dead, docs, bits) values (?, 0, 0, 0, x'', x'') returning *"
-  return rowQuery(db, last, CHUNK_ROW).get(space, CHUNK) ?? rowQuery(db, create, CHUNK_ROW).get(space)!
+  return rowQuery(db, selectLast, CHUNK_ROW).get(space, CHUNK_SIZE) ?? rowQuery(db, insertChunk, CHUNK_ROW).get(space)!
 }
 
 function saveChunk(db: Db, { id, size, dead, docs, bits }: ChunkRow): void {
@@ -363,17 +366,17 @@ function removeDocs(db: Db, docs: number[], space?: number): void {
   }
   const remove = db.prepare("delete from vector where slot = ?")
   for (const slot of slots) remove.run(slot)
-  const byChunk = Map.groupBy(slots, (slot) => Math.floor(slot / CHUNK))
-  for (const [chunk, inChunk] of byChunk) deleteSlots(db, chunk, inChunk)
+  const byChunk = Map.groupBy(slots, (slot) => Math.floor(slot / CHUNK_SIZE))
+  for (const [chunk, slotsInChunk] of byChunk) deleteSlots(db, chunk, slotsInChunk)
 }
 
 function deleteSlots(db: Db, id: number, slots: number[]): void {
   const chunk = chunkRow(db, id)!
   const stride = chunk.bits.length / chunk.size
   for (const slot of slots) {
-    const place = slot % CHUNK
-    chunk.docs.fill(0, place * 4, place * 4 + 4)
-    chunk.bits.fill(0, place * stride, (place + 1) * stride)
+    const position = slot % CHUNK_SIZE
+    chunk.docs.fill(0, position * 4, position * 4 + 4)
+    chunk.bits.fill(0, position * stride, (position + 1) * stride)
   }
   const dead = chunk.dead + slots.length
   if (dead === chunk.size) db.prepare("delete from vector_bits where id = ?").run(id)
@@ -382,21 +385,21 @@ function deleteSlots(db: Db, id: number, slots: number[]): void {
 
 function mergeChunk(db: Db, id: number): number {
   const chunk = chunkRow(db, id)!
-  const first = id * CHUNK
+  const first = id * CHUNK_SIZE
   const rows = rowQuery(db, "select slot, doc, data from vector where slot >= ? and slot < ? order by slot", {
     slot: "integer",
     doc: "integer",
     data: "blob",
-  }).all(first, first + CHUNK)
+  }).all(first, first + CHUNK_SIZE)
   const stride = chunk.bits.length / chunk.size
   const entries = rows.map(({ slot, doc, data }) => {
-    const place = slot - first
-    return { doc, data, bits: chunk.bits.subarray(place * stride, (place + 1) * stride) }
+    const position = slot - first
+    return { doc, data, bits: chunk.bits.subarray(position * stride, (position + 1) * stride) }
   })
-  db.prepare("delete from vector where slot >= ? and slot < ?").run(first, first + CHUNK)
+  db.prepare("delete from vector where slot >= ? and slot < ?").run(first, first + CHUNK_SIZE)
   db.prepare("delete from vector_bits where id = ?").run(id)
   const dims = valueQuery(db, "select dims from vector_space where id = ?", "integer").get(chunk.space)!
-  append(db, { id: chunk.space, dims }, entries)
+  appendVectors(db, { id: chunk.space, dims }, entries)
   return chunk.dead
 }
 
@@ -409,24 +412,24 @@ export type VectorCache = {
   db?: Db
   space?: number
   hamming?: HammingScanner
-  chunks: Map<number, { version: number; place: number; size: number; docs: Uint32Array }>
+  chunks: Map<number, { version: number; position: number; size: number; docs: Uint32Array }>
 }
 
 export function createVectorCache(): VectorCache {
   return { chunks: new Map() }
 }
 
-type Chunk = { id: number; size: number; docs: Uint32Array; place: number; hamming: HammingScanner }
+type Chunk = { id: number; size: number; docs: Uint32Array; position: number; hamming: HammingScanner }
 
 /** Yields the chunks of a space. Without a cache, all chunks use the same memory, one after another. */
 function* chunksOf(db: Db, space: Space, cache: VectorCache | undefined): Generator<Chunk> {
   if (cache) return yield* cachedChunks(db, space, cache)
-  const hamming = createHamming(strideOf(space.dims), CHUNK)
+  const hamming = createHamming(strideOf(space.dims), CHUNK_SIZE)
   const sql = "select id, size, docs, bits from vector_bits where space = ? order by id"
   const shape = { id: "integer", size: "integer", docs: "blob", bits: "blob" } as const
   for (const { id, size, docs, bits } of rowQuery(db, sql, shape).iterate(space.id)) {
     hamming.chunk(0).set(bits)
-    yield { id, size, docs: integers(docs), place: 0, hamming }
+    yield { id, size, docs: integersIn(docs), position: 0, hamming }
   }
 }
 
@@ -435,36 +438,36 @@ function* cachedChunks(db: Db, space: Space, cache: VectorCache): Generator<Chun
     Object.assign(cache, {
       db,
       space: space.id,
-      hamming: createHamming(strideOf(space.dims), CHUNK),
+      hamming: createHamming(strideOf(space.dims), CHUNK_SIZE),
       chunks: new Map(),
     })
   const hamming = cache.hamming!
-  const listed = rowQuery(db, "select id, version from vector_bits where space = ? order by id", {
+  const listedChunks = rowQuery(db, "select id, version from vector_bits where space = ? order by id", {
     id: "integer",
     version: "integer",
   }).all(space.id)
-  const live = new Set(listed.map(({ id }) => id))
-  for (const id of cache.chunks.keys()) if (!live.has(id)) cache.chunks.delete(id)
-  const taken = new Set([...cache.chunks.values()].map(({ place }) => place))
-  let free = 0
-  hamming.reserve(Math.max(listed.length, ...[...taken].map((place) => place + 1)))
-  for (const { id, version } of listed) {
-    const known = cache.chunks.get(id)
-    if (known?.version === version) continue
+  const listedIds = new Set(listedChunks.map(({ id }) => id))
+  for (const id of cache.chunks.keys()) if (!listedIds.has(id)) cache.chunks.delete(id)
+  const takenPositions = new Set([...cache.chunks.values()].map(({ position }) => position))
+  let freePosition = 0
+  hamming.reserve(Math.max(listedChunks.length, ...[...takenPositions].map((position) => position + 1)))
+  for (const { id, version } of listedChunks) {
+    const cachedChunk = cache.chunks.get(id)
+    if (cachedChunk?.version === version) continue
     const row = chunkRow(db, id)
     if (!row) continue // another process deleted it
-    while (!known && taken.has(free)) free++
-    const place = known?.place ?? free++
-    hamming.chunk(place).set(row.bits)
-    cache.chunks.set(id, { version: row.version, place, size: row.size, docs: integers(row.docs) })
+    while (!cachedChunk && takenPositions.has(freePosition)) freePosition++
+    const position = cachedChunk?.position ?? freePosition++
+    hamming.chunk(position).set(row.bits)
+    cache.chunks.set(id, { version: row.version, position, size: row.size, docs: integersIn(row.docs) })
   }
-  for (const { id } of listed) {
+  for (const { id } of listedChunks) {
     const chunk = cache.chunks.get(id)
     if (chunk) yield { id, ...chunk, hamming }
   }
 }
 
-function integers(blob: Buffer): Uint32Array {
+function integersIn(blob: Buffer): Uint32Array {
   return blob.byteOffset % 4 === 0
     ? new Uint32Array(blob.buffer, blob.byteOffset, blob.length / 4)
     : new Uint32Array(blob.buffer.slice(blob.byteOffset, blob.byteOffset + blob.length))
@@ -478,27 +481,27 @@ function nearestByBits(
   allowed: ((doc: number) => boolean) | undefined,
 ): { slot: number; doc: number }[] {
   const counts = new Uint32Array(MAX_BITS + 2)
-  const near: { slot: number; doc: number; distance: number }[] = []
+  const nearVectors: { slot: number; doc: number; distance: number }[] = []
   let limit = MAX_BITS + 1 // vectors at this distance or beyond are excluded
-  let nearCount = 0
+  let countWithinLimit = 0
   let current: HammingScanner | undefined
-  for (const { id, size, docs, place, hamming } of chunks) {
+  for (const { id, size, docs, position, hamming } of chunks) {
     if (current !== hamming) hamming.setQuery(query)
     current = hamming
-    const distances = hamming.distances(place, size)
+    const distances = hamming.distances(position, size)
     for (let i = 0; i < size; i++) {
       const distance = distances[i]!
       if (distance > limit) continue
       const doc = docs[i]!
       if (doc === 0 || (allowed && !allowed(doc))) continue
-      near.push({ slot: id * CHUNK + i, doc, distance })
+      nearVectors.push({ slot: id * CHUNK_SIZE + i, doc, distance })
       counts[distance]!++
-      nearCount++
-      while (limit > 0 && nearCount - counts[limit]! >= maxCount) nearCount -= counts[limit--]!
+      countWithinLimit++
+      while (limit > 0 && countWithinLimit - counts[limit]! >= maxCount) countWithinLimit -= counts[limit--]!
     }
   }
-  const belowLimit = near.filter(({ distance }) => distance < limit)
-  const atLimit = near.filter(({ distance }) => distance === limit)
+  const belowLimit = nearVectors.filter(({ distance }) => distance < limit)
+  const atLimit = nearVectors.filter(({ distance }) => distance === limit)
   atLimit.sort((a, b) => a.doc - b.doc)
   return [...belowLimit, ...atLimit.slice(0, Math.max(0, maxCount - belowLimit.length))]
 }
@@ -509,12 +512,12 @@ function signBits(vector: Float32Array): Uint8Array {
   return bits
 }
 
-/** Converts each number to a byte. Only the direction is stored, because a cosine does not need the length. */
+/** Converts each number to a byte. The length of the vector is lost, but a cosine depends only on the direction. */
 function quantize(vector: Float32Array): Uint8Array {
-  let most = 0
-  for (const value of vector) most = Math.max(most, Math.abs(value))
+  let largest = 0
+  for (const value of vector) largest = Math.max(largest, Math.abs(value))
   const bytes = new Int8Array(vector.length)
-  for (let i = 0; i < vector.length; i++) bytes[i] = Math.round((vector[i]! / (most || 1)) * 127)
+  for (let i = 0; i < vector.length; i++) bytes[i] = Math.round((vector[i]! / (largest || 1)) * 127)
   return new Uint8Array(bytes.buffer)
 }
 
@@ -523,13 +526,13 @@ function normalized(vector: Float32Array): Float32Array {
   return length === 0 ? vector : vector.map((value) => value / length)
 }
 
-function cosine(unit: Float32Array, data: Buffer): number {
+function cosine(unitVector: Float32Array, data: Buffer): number {
   const bytes = new Int8Array(data.buffer, data.byteOffset, data.length)
   let dot = 0
   let square = 0
-  for (let i = 0; i < unit.length; i++) {
+  for (let i = 0; i < unitVector.length; i++) {
     const value = bytes[i]!
-    dot += unit[i]! * value
+    dot += unitVector[i]! * value
     square += value * value
   }
   return square === 0 ? 0 : dot / Math.sqrt(square)

@@ -7,16 +7,16 @@ import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { CARD_NUMBER, fieldsOf, type IndexedText } from "./fields.ts"
 
 // The words as people wrote them: the index contains only stems, and nobody types stems. Conversations are divided into 30
-// groups, and each word is stored with the groups in which it occurs. The number of groups says roughly how common a word is; a
-// writer need not know a conversation's earlier words; and after a conversation is forgotten, only its group is read again to
-// find the words that are gone.
+// groups, and each word is stored with the groups in which it occurs. The number of groups tells roughly how common a word is.
+// A writer need not know a conversation's earlier words. After a conversation was forgotten, only its group is read again to
+// find the words that no longer occur.
 
 /** A word as it is written, in lower case, and the number of groups of conversations in which it occurs (1 to 30). */
 export type WrittenWord = { word: string; spread: number }
 
 /** The number of groups, few enough that a bit mask of them is never a negative number in JavaScript. */
-const GROUPS = 30
-const ALL_GROUPS = 2 ** GROUPS - 1
+const GROUP_COUNT = 30
+const ALL_GROUPS = 2 ** GROUP_COUNT - 1
 
 export type ReadText = { conversation: number; fields: IndexedText }
 
@@ -28,7 +28,7 @@ export function saveVocabulary(db: Db, texts: ReadText[]): void {
 }
 
 function bitOf(conversation: number): number {
-  return 1 << (conversation % GROUPS)
+  return 1 << (conversation % GROUP_COUNT)
 }
 
 function scanFields(fields: IndexedText, bit: number, seen: SeenWords, groupsByWord: Map<string, number>): void {
@@ -73,7 +73,7 @@ export async function readUnreadGroups(db: Db, store: HistoryReader, deadline: n
   if (unread !== 0) await readGroups(db, store, unread, deadline)
 }
 
-/** Reads again the groups in which words may be gone, or all groups. */
+/** Reads the groups in which words may be gone and those that were never read, or all groups if `all` is true. */
 export async function readStaleGroups(db: Db, store: HistoryReader, all = false): Promise<void> {
   await readGroups(db, store, all ? ALL_GROUPS : groupsOf(db, "stale_groups") | groupsOf(db, "unread_groups"))
 }
@@ -89,7 +89,7 @@ function saveGroups(db: Db, key: GroupsKey, groups: number): void {
 }
 
 async function readGroups(db: Db, store: HistoryReader, groups: number, deadline = Number.POSITIVE_INFINITY) {
-  for (let group = 0; group < GROUPS && Date.now() < deadline; group++) {
+  for (let group = 0; group < GROUP_COUNT && Date.now() < deadline; group++) {
     const bit = 1 << group
     if ((groups & bit) === 0) continue
     const before = indexToken(db)
@@ -112,11 +112,11 @@ function indexToken(db: Db): unknown {
 async function readGroup(db: Db, store: HistoryReader, group: number): Promise<Map<string, number> | undefined> {
   const groupsByWord = new Map<string, number>()
   const seen = createSeenWords()
-  const conversations = rowQuery(db, CONVERSATIONS, CONVERSATION_REF).all({ group, groups: GROUPS })
-  const numbers = valueQuery(db, "select number from doc where conversation_id = ? and number <> ?", "integer")
+  const conversations = rowQuery(db, SELECT_GROUP_CONVERSATIONS, CONVERSATION_ROW).all({ group, groups: GROUP_COUNT })
+  const selectNumbers = valueQuery(db, "select number from doc where conversation_id = ? and number <> ?", "integer")
   for (const { id, source, native_id, card } of conversations) {
     try {
-      for (const message of await store.messages(refFrom(source, native_id), numbers.all(id, CARD_NUMBER)))
+      for (const message of await store.messages(refFrom(source, native_id), selectNumbers.all(id, CARD_NUMBER)))
         scanFields(fieldsOf(message), 1 << group, seen, groupsByWord)
     } catch (error) {
       if (isDexError(error) && error.code === "corrupt") return undefined
@@ -126,15 +126,15 @@ async function readGroup(db: Db, store: HistoryReader, group: number): Promise<M
   }
   return groupsByWord
 }
-const CONVERSATION_REF = { id: "integer", source: "text", native_id: "text", card: "text?" } as const
-const CONVERSATIONS =
+const CONVERSATION_ROW = { id: "integer", source: "text", native_id: "text", card: "text?" } as const
+const SELECT_GROUP_CONVERSATIONS =
   "select id, source, native_id, card from conversation where id % cast(@groups as integer) = cast(@group as integer)"
 
 function replaceGroup(db: Db, bit: number, groupsByWord: Map<string, number>): void {
   saveWordGroups(db, groupsByWord)
   const storedWords = valueQuery(db, "select word from word where groups & ? <> 0", "text").all(bit)
-  const leaveGroup = db.prepare("update word set groups = groups & ~cast(? as integer) where word = ?")
-  for (const word of storedWords) if (!groupsByWord.has(word)) leaveGroup.run(bit, word)
+  const removeFromGroup = db.prepare("update word set groups = groups & ~cast(? as integer) where word = ?")
+  for (const word of storedWords) if (!groupsByWord.has(word)) removeFromGroup.run(bit, word)
   db.exec("delete from word where groups = 0")
 }
 
@@ -144,8 +144,8 @@ export function wordsBeginning(db: Db, beginning: string, limit = Number.MAX_SAF
   // Thousands of words begin with one letter. If enough of them occur in all groups, the others need not be read.
   const inAllGroups = findWords(db, `${IN_RANGE} and groups = ${ALL_GROUPS} limit @limit`, range)
   if (inAllGroups.length === limit) return inAllGroups
-  const { limit: _, ...all } = range
-  return findWords(db, IN_RANGE, all)
+  const { limit: _, ...unlimited } = range
+  return findWords(db, IN_RANGE, unlimited)
     .sort((a, b) => b.spread - a.spread)
     .slice(0, limit)
 }
@@ -156,10 +156,10 @@ export function wordsOfLength(db: Db, least: number, most: number): WrittenWord[
   return findWords(db, "length(word) between @least and @most", { least, most })
 }
 
-function findWords(db: Db, WHICH: string, values: object): WrittenWord[] {
+function findWords(db: Db, CONDITION: string, values: object): WrittenWord[] {
   if (!hasVocabulary(db)) return []
-  const rows = tupleQuery(db, `select word, groups from word where ${WHICH}`, ["text", "integer"]).all(values)
-  return rows.map(([word, groups]) => ({ word, spread: bitsOf(groups) }))
+  const rows = tupleQuery(db, `select word, groups from word where ${CONDITION}`, ["text", "integer"]).all(values)
+  return rows.map(([word, groups]) => ({ word, spread: countBits(groups) }))
 }
 
 /** Returns false for an index from an older version, which has no vocabulary. */
@@ -167,7 +167,7 @@ function hasVocabulary(db: Db): boolean {
   return db.prepare("select 1 from sqlite_master where name = 'word'").get() !== undefined
 }
 
-function bitsOf(groups: number): number {
+function countBits(groups: number): number {
   let bits = 0
   for (let remaining = groups; remaining !== 0; remaining &= remaining - 1) bits++
   return bits
@@ -205,7 +205,7 @@ export function scanWords(text: string, bit: number, seen: SeenWords, groupsByWo
     }
     if (letter === UNKNOWN) {
       LETTERS[code] = codeOf(String.fromCharCode(code))
-      i-- // read it again, now that its letter is known
+      i-- // look the character up again, now that its code is known
     } else if (letter === NO_LETTER) isWord = false
     else {
       if (isWord && i - start >= MIN_LETTERS) addWord(text, start, i, hash, bit, seen, groupsByWord)
@@ -250,8 +250,8 @@ function codeOf(character: string): number {
 
 function isNew(seen: SeenWords, hash: number, bit: number): boolean {
   const { slots } = seen
-  const mixed = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
-  const key = (mixed ^ (mixed >>> 13)) | 1 // 0 is an empty slot
+  const mixedHash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
+  const key = (mixedHash ^ (mixedHash >>> 13)) | 1 // never 0, which marks an empty slot
   const slot = slotOf(slots, key)
   if ((slots[slot + 1]! & bit) !== 0) return false
   if (slots[slot] === 0) seen.size++
@@ -262,9 +262,9 @@ function isNew(seen: SeenWords, hash: number, bit: number): boolean {
 }
 
 function slotOf(slots: Int32Array, key: number): number {
-  const last = slots.length - 1
-  let slot = key & last & ~1
-  while (slots[slot] !== 0 && slots[slot] !== key) slot = (slot + 2) & last
+  const mask = slots.length - 1
+  let slot = key & mask & ~1
+  while (slots[slot] !== 0 && slots[slot] !== key) slot = (slot + 2) & mask
   return slot
 }
 

@@ -4,7 +4,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { knownProject, projectId } from "./rows.ts"
 
-// Stores the definitions, imports and uses of symbols that the code of a project contains.
+// Stores the definitions, imports and uses of symbols in a project's code.
 
 /** `target` is the project's file that an import names, or a folder with a trailing slash. */
 export const CODE_SCHEMA = `
@@ -89,16 +89,16 @@ export type CodeFile = CodeStamp & {
   uses: BoundUse[]
 }
 
-const STAMPS = "select path, size, modified_at, version, hash from code_file"
-const STAMP = { path: "text", size: "integer", modified_at: "integer", version: "integer", hash: "blob?" } as const
+const SELECT_STAMPS = "select path, size, modified_at, version, hash from code_file"
+const STAMP_ROW = { path: "text", size: "integer", modified_at: "integer", version: "integer", hash: "blob?" } as const
 
-/** Returns the stamps of all files of a project, or of one. */
+/** Returns the stamps of all files of a project, or only that of the file at `path`. */
 export function codeStamps(db: Db, project: string, path?: string): Map<string, CodeStamp> {
   const id = knownProject(db, project) ?? -1
   const rows =
     path === undefined
-      ? rowQuery(db, `${STAMPS} where project_id = ?`, STAMP).all(id)
-      : rowQuery(db, `${STAMPS} where project_id = ? and path = ?`, STAMP).all(id, path)
+      ? rowQuery(db, `${SELECT_STAMPS} where project_id = ?`, STAMP_ROW).all(id)
+      : rowQuery(db, `${SELECT_STAMPS} where project_id = ? and path = ?`, STAMP_ROW).all(id, path)
   return new Map(rows.map(({ path, hash, ...stamp }) => [path, { ...stamp, hash: hash ?? undefined }]))
 }
 
@@ -111,7 +111,7 @@ export function saveCode(db: Db, project: string, files: readonly CodeFile[]): v
     })
 }
 
-/** Updates the stamp of a file whose time has changed but whose content has not. */
+/** Updates the stored size and time of a file whose content did not change. */
 export function restampCode(db: Db, project: string, path: string, stamp: CodeStamp): void {
   db.prepare("update code_file set size = ?, modified_at = ? where project_id = ? and path = ?").run(
     stamp.size,
@@ -159,11 +159,11 @@ export function saveLinkedBy(db: Db, project: string, modules: string): void {
 }
 
 function saveFile(db: Db, project: number, file: CodeFile): void {
-  const old = fileId(db, project, file.path)
-  if (old !== undefined) clearFile(db, old)
+  const existingFile = fileId(db, project, file.path)
+  if (existingFile !== undefined) clearFile(db, existingFile)
   else forgetLinks(db, project)
   const id =
-    old ??
+    existingFile ??
     valueQuery(
       db,
       "insert into code_file (project_id, path, folder, language, version, size, modified_at, lines) values (?, ?, ?, '', 0, 0, 0, 0) returning id",

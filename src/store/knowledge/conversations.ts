@@ -9,15 +9,15 @@ import { type LinesWrite, removeLines, saveLines } from "./lines.ts"
 import { notePurge } from "./purge.ts"
 import { projectId } from "./rows.ts"
 import { removeTestRuns, saveTestRuns, type TestRunWrite } from "./test-runs.ts"
+import { removeTurns, saveTurns, type Topic, type TurnWords } from "./turns.ts"
 
 // Stores the facts learned from conversations, as of the last time that each conversation was read.
 
-/** The position up to which the history's feed was processed. */
+/** Returns the position up to which the history's feed was processed. */
 export function learnedToken(db: Db): string | undefined {
   return valueQuery(db, "select value from meta where key = 'token'", "text").get()
 }
 
-/** The number of conversations from which something was learned. */
 export function learnedCount(db: Db): number {
   return valueQuery(db, "select count(*) from conversation", "integer").get()!
 }
@@ -30,7 +30,7 @@ export function isLearnerVersion(db: Db, version: number): boolean {
   return db.prepare("select value from meta where key = 'learner'").pluck().get() === String(version)
 }
 
-/** Forgets what another version of the learner stored about conversations, and records the new version, in one transaction. */
+/** If another version of the learner stored the facts from conversations, deletes them. Then records this version. */
 export function setLearnerVersion(db: Db, version: number): void {
   if (isLearnerVersion(db, version)) return // most callers only read, and need no lock
   inTransaction(db, () => {
@@ -48,7 +48,7 @@ export function forgetConversations(db: Db): void {
 function forgetAll(db: Db): void {
   for (const id of valueQuery(db, "select id from conversation", "integer").all()) removeFacts(db, id)
   db.exec("delete from conversation; delete from meta where key = 'token'")
-  notePurge(db) // the file may include conversations that were forgotten meanwhile, which cannot be recognised afterwards
+  notePurge(db) // some of these conversations may have been forgotten, which cannot be determined later
 }
 
 export type KnownConversation = {
@@ -59,10 +59,14 @@ export type KnownConversation = {
   project?: string
   kind: string
   branch?: string
+  /** The folder in which it took place. */
+  folder?: string
   title?: string
   started_at?: number
   ended_at?: number
   web_at?: number
+  imported_from?: string
+  says_change?: boolean
 }
 
 /** Replaces the conversation's row and everything stored about it, and returns its id. */
@@ -70,7 +74,7 @@ export function renewConversation(db: Db, known: KnownConversation): number {
   const source = sourceWithOwner(known.ref)
   removeConversation(db, known.name)
   db.prepare("delete from conversation where source = ? and native_id = ?").run(source, known.ref.id)
-  // Conversations that belong to this one and were learned earlier get its root.
+  // Conversations that belong to this one and were learned before it get its root.
   db.prepare("update conversation set root = @root where source = @source and root = @id").run({
     root: known.root,
     source,
@@ -78,8 +82,9 @@ export function renewConversation(db: Db, known: KnownConversation): number {
   })
   return valueQuery(
     db,
-    `insert into conversation (name, source, native_id, root, project_id, kind, branch, title, started_at, ended_at, web_at)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+    `insert into conversation (name, source, native_id, root, project_id, kind, branch, folder, title, started_at, ended_at, web_at,
+         imported_from, says_change)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
     "integer",
   ).get(
     known.name,
@@ -89,10 +94,13 @@ export function renewConversation(db: Db, known: KnownConversation): number {
     known.project === undefined ? null : projectId(db, known.project),
     known.kind,
     known.branch ?? null,
+    known.folder ?? null,
     known.title ?? null,
     known.started_at ?? null,
     known.ended_at ?? null,
     known.web_at ?? null,
+    known.imported_from ?? null,
+    known.says_change ? 1 : 0,
   )!
 }
 
@@ -110,22 +118,23 @@ function removeFacts(db: Db, id: number): void {
   removeTestRuns(db, id)
   removeDecisions(db, id)
   removeLines(db, id)
+  removeTurns(db, id)
 }
 
-/** The feed's name of a known conversation. */
+/** Returns a conversation's name in the history's feed, if something was learned from it. */
 export function feedNameOf(db: Db, ref: Ref): string | undefined {
   const sql = "select name from conversation where source = ? and native_id = ?"
   return valueQuery(db, sql, "text").get(sourceWithOwner(ref), ref.id)
 }
 
-/** Finds the conversation with this name in the feed. */
+/** Returns the ref of the conversation with this name in the history's feed. */
 function refOf(db: Db, name: string): Ref | undefined {
   const sql = "select source, native_id as id from conversation where name = ?"
   const row = rowQuery(db, sql, { source: "text", id: "text" }).get(name)
   return row && refFrom(row.source, row.id)
 }
 
-/** Returns the conversations that may report what this one did as their subagent. */
+/** Returns the conversations with the same root, except subagents. They may report the work of this one. */
 export function possibleReporters(db: Db, ref: Ref): { name: string; ref: Ref }[] {
   const rows = rowQuery(
     db,
@@ -137,7 +146,7 @@ export function possibleReporters(db: Db, ref: Ref): { name: string; ref: Ref }[
   return rows.map(({ name, source, id }) => ({ name, ref: refFrom(source, id) }))
 }
 
-/** The root of the conversation that this one belongs to, or its own id if that is unknown. */
+/** Returns the root of a conversation, or the conversation's own id if its root is unknown. */
 function rootOf(db: Db, ref: Ref): string {
   const sql = "select root from conversation where source = ? and native_id = ?"
   return valueQuery(db, sql, "text").get(sourceWithOwner(ref), ref.id) ?? ref.id
@@ -147,7 +156,7 @@ export type LearnedFacts =
   | {
       name: string
       gone: true
-      /** Set if the history has the conversation and there is nothing to learn from it. */
+      /** Set if the conversation exists, but there is nothing to learn from it. */
       ref?: Ref
     }
   | {
@@ -155,12 +164,17 @@ export type LearnedFacts =
       gone: false
       ref: Ref
       row: ConversationRow
+      /** The folder of the project in which it took place. */
+      folder?: string
       web_at?: number
       worked: WorkedFile[]
       fixes: (StoredFix & { words: string })[]
       test_runs: TestRunWrite[]
       decisions: StoredDecision[]
       lines?: LinesWrite
+      turns?: { turns: TurnWords[]; topic: Topic }
+      /** Whether it says that something is no longer as it was decided. */
+      says_change?: boolean
     }
 
 /**
@@ -182,10 +196,13 @@ export function saveFacts(db: Db, learned: LearnedFacts): void {
   inTransaction(db, () => replaceFacts(db, learned))
 }
 
-/** Returns the conversation that had this name and no longer exists. The history reuses the name of a forgotten one. */
-export function removedConversation(db: Db, name: string, now: Ref | undefined): Ref | undefined {
+/**
+ * Returns the conversation that had this name before and no longer exists: the history reuses the name of a forgotten
+ * conversation. `current` is the conversation that has the name now.
+ */
+export function removedConversation(db: Db, name: string, current: Ref | undefined): Ref | undefined {
   const known = refOf(db, name)
-  return known && !(now && isSameConversation(known, now)) ? known : undefined
+  return known && !(current && isSameConversation(known, current)) ? known : undefined
 }
 
 function replaceFacts(db: Db, learned: LearnedFacts): void {
@@ -193,7 +210,7 @@ function replaceFacts(db: Db, learned: LearnedFacts): void {
     removeConversation(db, learned.name)
     return
   }
-  const { name, ref, row, web_at, worked, fixes, test_runs, decisions, lines } = learned
+  const { name, ref, row, web_at, worked, fixes, test_runs, decisions, lines, turns, folder, says_change } = learned
   const { kind, project, title, started_at, ended_at } = row
   const startedBy = row.parent?.id ?? row.fork_of
   const id = renewConversation(db, {
@@ -203,14 +220,18 @@ function replaceFacts(db: Db, learned: LearnedFacts): void {
     kind,
     project,
     branch: row.git_branch,
+    folder,
     title: title?.text,
     started_at,
     ended_at,
     web_at,
+    imported_from: row.imported_from,
+    says_change,
   })
   if (project !== undefined) saveWorkedFiles(db, id, project, worked)
   if (project !== undefined) saveTestRuns(db, id, project, test_runs, ended_at)
   if (project !== undefined && lines) saveLines(db, id, project, lines)
   saveFixes(db, id, project, fixes)
   saveDecisions(db, id, project, decisions)
+  if (project !== undefined && turns) saveTurns(db, id, project, turns)
 }

@@ -3,7 +3,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { knownProject, OWN_WORDS_SQL, projectId, storedSpellings } from "./rows.ts"
 
-// Stores the decisions of a project, whose words they are, and which of them were reversed later.
+// Stores the decisions in each project, who wrote their words, and which of them were reversed later.
 
 export const DECISIONS_SCHEMA = `
   create table decision (
@@ -59,7 +59,7 @@ export type StatedDecision = {
    * known.
    */
   origin: "person" | "agent" | "document" | "commit"
-  /** The ref of the message or commit whose decisions this one reverses, whatever their words are. */
+  /** The ref of the message or commit whose decisions this one reverses, even if they have no words in common. */
   rejects?: string
   /** The mark of the commit that contains the decision's edits. A commit that reverts that one reverses the decision. */
   committed?: string
@@ -76,7 +76,7 @@ export function saveDecisions(
   project: string | undefined,
   decisions: StoredDecision[],
 ): void {
-  save(
+  insertDecisions(
     db,
     project,
     decisions.map((decision) => ({ ...decision, conversation })),
@@ -87,7 +87,7 @@ export function saveDecisions(
 export function saveCommitDecisions(db: Db, project: string, decisions: CommitDecision[], head: string): void {
   inTransaction(db, () => {
     removeCommitDecisions(db, projectId(db, project))
-    save(db, project, decisions)
+    insertDecisions(db, project, decisions)
     saveDecidedHead(db, project, head)
   })
 }
@@ -99,7 +99,7 @@ function saveDecidedHead(db: Db, project: string, head: string): void {
 
 type DecisionWrite = StatedDecision & { conversation?: number; number?: number; hash?: string }
 
-function save(db: Db, project: string | undefined, decisions: DecisionWrite[]): void {
+function insertDecisions(db: Db, project: string | undefined, decisions: DecisionWrite[]): void {
   if (decisions.length === 0) return
   const projectRow = project === undefined ? null : projectId(db, project)
   const insertDecision = db.prepare(
@@ -123,27 +123,30 @@ function save(db: Db, project: string | undefined, decisions: DecisionWrite[]): 
 }
 
 export function removeDecisions(db: Db, conversation: number): void {
-  remove(db, valueQuery(db, "select id from decision where conversation_id = ?", "integer").all(conversation))
+  deleteByIds(db, valueQuery(db, "select id from decision where conversation_id = ?", "integer").all(conversation))
 }
 
 export function removeCommitDecisions(db: Db, project: number): void {
   const sql = "select id from decision where hash is not null and project_id = ?"
-  remove(db, valueQuery(db, sql, "integer").all(project))
+  deleteByIds(db, valueQuery(db, sql, "integer").all(project))
 }
 
-function remove(db: Db, ids: number[]): void {
-  const stale = db.prepare(
+function deleteByIds(db: Db, ids: number[]): void {
+  const markStale = db.prepare(
     `insert or ignore into decision_stale (project_id)
      select project_id from decision where id = ? and project_id is not null`,
   )
-  const words = db.prepare("delete from decision_words where rowid = ?")
-  const aboutRows = db.prepare("delete from decision_about where decision_id = ?")
-  const decisionRow = db.prepare("delete from decision where id = ?")
-  for (const id of ids) for (const statement of [stale, words, aboutRows, decisionRow]) statement.run(id)
+  const deleteWords = db.prepare("delete from decision_words where rowid = ?")
+  const deleteAbout = db.prepare("delete from decision_about where decision_id = ?")
+  const deleteDecision = db.prepare("delete from decision where id = ?")
+  for (const id of ids) for (const statement of [markStale, deleteWords, deleteAbout, deleteDecision]) statement.run(id)
 }
 
-/** Leaves out a commit's decision if a conversation states it too, because the conversation contains the reason. */
-const STATED_ONCE = `(fact.hash is null or not exists (
+/**
+ * A condition that leaves out a commit's decision if a conversation states it too, because the conversation contains the
+ * reason.
+ */
+const IS_STATED_ONCE = `(fact.hash is null or not exists (
   select 1 from decision o where o.project_id = fact.project_id and o.kind = fact.kind and o.hash is null
     and substr(o.quote, 1, instr(o.quote || char(10), char(10)) - 1)
       = substr(fact.quote, 1, instr(fact.quote || char(10), char(10)) - 1)))`
@@ -166,22 +169,22 @@ export function hasStaleReversals(db: Db): boolean {
 }
 
 /**
- * Calls `findReversals` for each project whose decisions have changed, with all of its decisions in order of time. It returns a map
- * from the key of each reversed decision to that of the later one. It may take seconds, and others can write meanwhile: only if
- * the decisions are still the same, the result is saved and the project's mark removed. Otherwise it is called again; after a
- * few attempts the mark stays.
+ * Calls `findReversals` for each project whose decisions have changed, with all of its decisions in order of time.
+ * `findReversals` returns a map from the key of each reversed decision to that of the later one. It may take seconds, during
+ * which others can write. If the decisions are still the same afterwards, the result is saved and the project is no longer
+ * marked as changed. Otherwise `findReversals` is called again; after a few attempts the project stays marked.
  */
 export function renewReversals(db: Db, findReversals: (decisions: MadeDecision[]) => Map<string, string>): void {
-  const stale = valueQuery(db, "select project_id from decision_stale", "integer").all() // reading takes no lock
-  for (const project of stale)
-    for (let i = 0; i < MAX_TRIES; i++) {
+  const staleProjects = valueQuery(db, "select project_id from decision_stale", "integer").all() // reading takes no lock
+  for (const project of staleProjects)
+    for (let i = 0; i < MAX_ATTEMPTS; i++) {
       const decisions = decisionsInOrder(db, project)
       const reversed = findReversals(decisions.map(toMadeDecision))
       if (inTransaction(db, () => saveReversals(db, project, decisions, reversed))) break
     }
 }
 
-const MAX_TRIES = 3
+const MAX_ATTEMPTS = 3
 
 /** Returns false if the decisions have changed, so that the result is outdated. Does nothing if another process was first. */
 function saveReversals(db: Db, project: number, decisions: OrderedDecision[], reversed: Map<string, string>): boolean {
@@ -194,8 +197,8 @@ function saveReversals(db: Db, project: number, decisions: OrderedDecision[], re
   return true
 }
 
-type OrderedDecision = RowOf<typeof ORDERED_DECISION>
-const ORDERED_DECISION = {
+type OrderedDecision = RowOf<typeof ORDERED_DECISION_ROW>
+const ORDERED_DECISION_ROW = {
   number: "integer",
   key: "text",
   kind: "text",
@@ -208,7 +211,7 @@ const ORDERED_DECISION = {
 } as const
 
 function decisionsInOrder(db: Db, project: number): OrderedDecision[] {
-  const all = rowQuery(
+  const decisions = rowQuery(
     db,
     `select fact.key, fact.kind, fact.quote, ifnull(fact.number, 0) as number, fact.subject,
          ifnull(c.source || ':' || c.native_id, 'git:' || fact.hash) as conversation,
@@ -216,18 +219,18 @@ function decisionsInOrder(db: Db, project: number): OrderedDecision[] {
          (select name from decision_about a where a.decision_id = fact.id and a.kind = 'rejects') as rejects,
          (select name from decision_about a where a.decision_id = fact.id and a.kind = 'committed') as committed
        from decision fact left join conversation c on c.id = fact.conversation_id
-       where fact.project_id = ? and ${STATED_ONCE}
+       where fact.project_id = ? and ${IS_STATED_ONCE}
        order by time, fact.conversation_id, fact.number, fact.id`,
-    ORDERED_DECISION,
+    ORDERED_DECISION_ROW,
   ).all(project)
-  const otherDecisions = all.filter(({ kind }) => kind !== "adr")
-  const records = sortByName(all.filter(({ kind }) => kind === "adr"))
+  const otherDecisions = decisions.filter(({ kind }) => kind !== "adr")
+  const records = sortByName(decisions.filter(({ kind }) => kind === "adr"))
   return [...otherDecisions, ...records].sort((a, b) => a.time - b.time)
 }
 
 /**
- * Sorts decision records in documents by the numbers or dates in their names. A file's time only says that the record is not
- * newer.
+ * Sorts the decision records in documents by the numbers or dates in their names, because a file's time only shows that its
+ * record is not newer.
  */
 function sortByName(records: OrderedDecision[]): OrderedDecision[] {
   const byName = new Intl.Collator("en", { numeric: true }).compare
@@ -268,10 +271,18 @@ export type DecisionFilter = {
   to?: number
   /** Selects decisions stated by this message (`source:id#12`) or this commit (`git:<hash>`). */
   stated_in?: string
-  /** Selects decisions that one of these decisions (keys) reversed. */
+  /** Selects decisions that were reversed by one of the decisions with these keys. */
   taken_back_by?: string[]
   limit: number
   offset?: number
+}
+
+/** Returns those of these symbols that a decision in any project names, in the given order. */
+export function symbolsDecidedOn(db: Db, symbols: readonly string[]): string[] {
+  const sql =
+    "select distinct name from decision_about where kind = 'symbol' and name in (select value from json_each(?))"
+  const named = new Set(valueQuery(db, sql, "text").all(JSON.stringify(symbols.map((name) => name.toLowerCase()))))
+  return symbols.filter((name) => named.has(name.toLowerCase()))
 }
 
 export type KnownDecision = QuotedDecision & {
@@ -289,14 +300,16 @@ type QuotedDecision = Pick<StatedDecision, "key" | "kind" | "quote" | "at" | "or
   ref: string
   /** True if the quote cannot contain a stranger's words. */
   is_own_words: boolean
+  /** The person from whose history the conversation was imported. */
+  imported_from?: string
 }
 
 const STATED_IN = "ifnull(c.source || ':' || c.native_id || '#' || fact.number, 'git:' || fact.hash)"
 const MADE_AT = "ifnull(fact.at, ifnull(c.ended_at, 0))"
-const MATCHING = `
+const FROM_MATCHING = `
   from decision fact left join conversation c on c.id = fact.conversation_id
     left join project p on p.id = fact.project_id
-  where (fact.hash is null or @commits) and ${STATED_ONCE} and (@kind is null or fact.kind = @kind)
+  where (fact.hash is null or @commits) and ${IS_STATED_ONCE} and (@kind is null or fact.kind = @kind)
     and (@stated is null or ${STATED_IN} = @stated)
     and (@later is null or fact.reversed_by in (select value from json_each(@later)))
     and (@from is null or ${MADE_AT} >= @from) and (@to is null or ${MADE_AT} <= @to)
@@ -328,19 +341,21 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
     stated: filter.stated_in ?? null,
     later: filter.taken_back_by === undefined ? null : JSON.stringify(filter.taken_back_by),
   }
-  const total = valueQuery(db, `select count(*) ${MATCHING}`, "integer").get(values)!
+  const total = valueQuery(db, `select count(*) ${FROM_MATCHING}`, "integer").get(values)!
   const rows = rowQuery(
     db,
-    `select ${COLUMNS}, fact.files, fact.symbols, fact.reversed_by, p.path as project ${MATCHING}
+    `select ${QUOTED_COLUMNS}, fact.files, fact.symbols, fact.reversed_by, p.path as project ${FROM_MATCHING}
      order by ${MADE_AT} desc, fact.conversation_id, fact.number desc, fact.id desc limit @limit offset @offset`,
-    DECISION,
+    DECISION_ROW,
   ).all({ ...values, limit: filter.limit, offset: filter.offset ?? 0 })
   return { decisions: rows.map((row) => knownDecision(db, row)), total }
 }
 
-/** A commit message may contain anybody's words, so its decision never counts as own words. */
-const COLUMNS = `fact.key, fact.kind, fact.quote, fact.number, fact.at, fact.origin, fact.hash,
-  c.source, c.native_id, fact.hash is null and ${OWN_WORDS_SQL} as own`
+/**
+ * The columns of a quoted decision. A commit message may contain anybody's words, so its decision never counts as own words.
+ */
+const QUOTED_COLUMNS = `fact.key, fact.kind, fact.quote, fact.number, fact.at, fact.origin, fact.hash,
+  c.source, c.native_id, c.imported_from, fact.hash is null and ${OWN_WORDS_SQL} as own`
 
 type QuotedRow = RowOf<typeof QUOTED_ROW>
 const QUOTED_ROW = {
@@ -354,11 +369,12 @@ const QUOTED_ROW = {
   native_id: "text?",
   number: "integer?",
   at: "integer?",
+  imported_from: "text?",
   own: "integer",
 } as const
-const DECISION = { ...QUOTED_ROW, project: "text?", files: "text", symbols: "text", reversed_by: "text?" } as const
+const DECISION_ROW = { ...QUOTED_ROW, project: "text?", files: "text", symbols: "text", reversed_by: "text?" } as const
 
-function knownDecision(db: Db, row: RowOf<typeof DECISION>): KnownDecision {
+function knownDecision(db: Db, row: RowOf<typeof DECISION_ROW>): KnownDecision {
   const later = row.reversed_by === null ? undefined : decisionWithKey(db, row.reversed_by)
   return {
     ...quotedDecision(row),
@@ -374,10 +390,19 @@ function quotedDecision(row: QuotedRow): QuotedDecision {
   const { key, kind, quote, origin, at, hash } = row
   const ref =
     hash === null ? formatRef({ source: row.source!, id: row.native_id!, number: row.number! }) : `git:${hash}`
-  return { key, kind, quote, origin, at: at ?? undefined, ref, is_own_words: row.own === 1 }
+  return {
+    key,
+    kind,
+    quote,
+    origin,
+    at: at ?? undefined,
+    ref,
+    is_own_words: row.own === 1,
+    imported_from: row.imported_from ?? undefined,
+  }
 }
 
 function decisionWithKey(db: Db, key: string): QuotedRow | undefined {
-  const sql = `select ${COLUMNS} from decision fact left join conversation c on c.id = fact.conversation_id where fact.key = ?`
+  const sql = `select ${QUOTED_COLUMNS} from decision fact left join conversation c on c.id = fact.conversation_id where fact.key = ?`
   return rowQuery(db, sql, QUOTED_ROW).get(key)
 }

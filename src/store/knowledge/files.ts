@@ -66,31 +66,32 @@ export function fileId(db: Db, project: number, path: string): number {
 }
 
 /** Selects every known name of a project's files: from conversations, from git, from the code. */
-const NAMES = `select path as name from file where project_id = @id union all
+const SELECT_NAMES = `select path as name from file where project_id = @id union all
   select name from git_name where project_id = @id union all select path from code_file where project_id = @id`
 
 /** Returns the stored spelling of a file name, if there is one; otherwise the given spelling. */
 export function knownSpelling(db: Db, project: string, file: string, platform = process.platform): string {
   const id = foldsPaths(platform) ? knownProject(db, project, platform) : undefined
   if (id === undefined) return file
-  if (db.prepare(`select 1 from (${NAMES}) where name = @file`).get({ id, file }) !== undefined) return file
-  // SQLite ignores case only in ASCII, but is by far the fastest, and hooks have little time.
-  const isPlain = /^[\x20-\x7e]*$/.test(file)
-  const similarNames = valueQuery(
+  if (db.prepare(`select 1 from (${SELECT_NAMES}) where name = @file`).get({ id, file }) !== undefined) return file
+  // Let SQLite compare names if possible: it ignores case only in ASCII, but it is by far the fastest, and hooks have little
+  // time.
+  const isAscii = /^[\x20-\x7e]*$/.test(file)
+  const selectSimilar = valueQuery(
     db,
-    `select name from (${NAMES}) where not @plain or lower(name) = lower(@file)`,
+    `select name from (${SELECT_NAMES}) where not @plain or lower(name) = lower(@file)`,
     "text",
   )
-  for (const name of similarNames.iterate({ id, file, plain: isPlain ? 1 : 0 }))
+  for (const name of selectSimilar.iterate({ id, file, plain: isAscii ? 1 : 0 }))
     if (isSamePath(name, file, platform)) return name
   return file
 }
 
 /** Finds the file of the project with this path, or the only one whose path ends in it. */
-export function findFile(db: Db, project: string, typed: string): string | undefined {
+export function findFile(db: Db, project: string, pathOrEnding: string): string | undefined {
   const id = knownProject(db, project)
   if (id === undefined) return undefined
-  const name = knownSpelling(db, project, typed)
+  const name = knownSpelling(db, project, pathOrEnding)
   const matches = valueQuery(
     db,
     `select path from file where project_id = @id and (path = @name or substr(path, -length(@name) - 1) = '/' || @name)
@@ -117,17 +118,17 @@ export type FileVisit = {
   at: number
 }
 
-/** Selects the title only if no web page was read at all, because a title may be written after one was read. */
-const OWN_TITLE =
+/** Selects the title only if neither the conversation nor a related one read a web page, because the title may quote it. */
+const SAFE_TITLE =
   "case when not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at is not null) then c.title end"
 
-/** The conversations that worked on this file, newest first, at most `limit`. */
+/** Returns the conversations that worked on this file, newest first, at most `limit`. */
 export function visitsTo(db: Db, project: string, path: string, limit: number): FileVisit[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   return rowQuery(
     db,
-    `select c.source, c.native_id as id, c.root, ${OWN_TITLE} as title, c.kind, f.path, fact.edits, fact.reads, fact.added, fact.removed,
+    `select c.source, c.native_id as id, c.root, ${SAFE_TITLE} as title, c.kind, f.path, fact.edits, fact.reads, fact.added, fact.removed,
            fact.last_number, ifnull(fact.at, ifnull(c.ended_at, 0)) as at
          from file f join worked fact on fact.file_id = f.id join conversation c on c.id = fact.conversation_id
          where f.project_id = ? and f.path = ? and (fact.edits > 0 or fact.reads > 0)
@@ -159,7 +160,7 @@ export function rootsOnBranch(db: Db, project: string, branch: string, limit: nu
     db,
     `select source, root from conversation
        where project_id = ? and branch = ? group by source, root order by max(ended_at) desc limit ?`,
-    ROOT,
+    ROOT_ROW,
   ).all(id, branch, limit)
 }
 
@@ -177,7 +178,7 @@ export function newestWork(db: Db, project: string, before: number, currentRoot?
   if (id === undefined) return undefined
   const newest = rowQuery(
     db,
-    `select c.source, c.native_id as id, c.root, c.branch, ${OWN_TITLE} as title, c.ended_at as at from conversation c
+    `select c.source, c.native_id as id, c.root, c.branch, ${SAFE_TITLE} as title, c.ended_at as at from conversation c
        where c.project_id = @id and c.kind <> 'subagent' and c.ended_at <= @before and c.root <> @asking
          and exists (select 1 from conversation m join worked w on w.conversation_id = m.id
            where m.source = c.source and m.root = c.root and w.edits > 0)
@@ -189,8 +190,8 @@ export function newestWork(db: Db, project: string, before: number, currentRoot?
   return { ...rest, branch: branch ?? undefined, title: title ?? undefined }
 }
 
-export type RootConversation = RowOf<typeof ROOT>
-const ROOT = { source: "text", root: "text" } as const
+export type RootConversation = RowOf<typeof ROOT_ROW>
+const ROOT_ROW = { source: "text", root: "text" } as const
 
 export type WorkedFilePath = RowOf<typeof WORKED_ROW>
 const WORKED_ROW = {
@@ -206,7 +207,7 @@ const WORKED_ROW = {
 export function filesWorkedOn(db: Db, project: string, roots: RootConversation[]): WorkedFilePath[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
-  const workedOn = rowQuery(
+  const selectWorkedOn = rowQuery(
     db,
     `select c.source, c.root, f.path, sum(fact.edits) as edits, sum(fact.reads) as reads, max(ifnull(fact.at, ifnull(c.ended_at, 0))) as at
      from conversation c join worked fact on fact.conversation_id = c.id join file f on f.id = fact.file_id
@@ -214,5 +215,5 @@ export function filesWorkedOn(db: Db, project: string, roots: RootConversation[]
      group by f.path`,
     WORKED_ROW,
   )
-  return roots.flatMap(({ source, root }) => workedOn.all(source, root, id))
+  return roots.flatMap(({ source, root }) => selectWorkedOn.all(source, root, id))
 }

@@ -4,7 +4,7 @@ import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject, OWN_WORDS_SQL, projectId, storedSpellings } from "./rows.ts"
 
-// Stores fixes of errors: the failed command, the lines that describe the error, the edits, and the run that passed.
+// Stores fixes for errors: the failed command, the lines that describe the error, the edits, and the run that passed.
 
 export const FIXES_SCHEMA = `
   create table fix (
@@ -51,7 +51,7 @@ export type KnownFix = StoredFix & {
   is_own_words: boolean
 }
 
-/** Saves fixes. Each is found by its `words`. */
+/** Saves fixes. A search finds each of them by its `words`. */
 export function saveFixes(
   db: Db,
   conversation: number,
@@ -117,14 +117,14 @@ export function fixesWithWords(db: Db, words: string[], filter: FixFilter): Know
   return rows.map(knownFix)
 }
 
-const FIX_COLUMNS = `fact.*, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS_SQL} as own
+const FIX_WITH_SOURCE = `fact.*, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS_SQL} as own
   from fix fact join conversation c on c.id = fact.conversation_id left join project p on p.id = fact.project_id`
 
 /** Returns the fixes of one failed run, which may have failed in several ways. Excludes the given projects. */
 export function fixesOfRun(db: Db, run: Ref & { number: number }, except: string[]): KnownFix[] {
   const rows = rowQuery(
     db,
-    `select ${FIX_COLUMNS} where c.source = ? and c.native_id = ? and fact.failed_number = ?
+    `select ${FIX_WITH_SOURCE} where c.source = ? and c.native_id = ? and fact.failed_number = ?
          and (p.path is null or p.path not in (select value from json_each(?))) order by fact.id`,
     FIX_ROW,
   ).all(sourceWithOwner(run), run.id, run.number, JSON.stringify(storedSpellings(db, except)))
@@ -140,7 +140,7 @@ export function fixesEditing(
 ): { fixes: KnownFix[]; total: number } {
   const rows = rowQuery(
     db,
-    `select ${FIX_COLUMNS} where fact.project_id = ? and fact.fixed_number is not null
+    `select ${FIX_WITH_SOURCE} where fact.project_id = ? and fact.fixed_number is not null
          and exists (select 1 from json_each(fact.files) f where f.value ->> 'path' = ?)
        order by ifnull(fact.at, 0) desc, fact.id desc`,
     FIX_ROW,

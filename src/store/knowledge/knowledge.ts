@@ -43,6 +43,7 @@ import {
   renewReversals,
   saveCommitDecisions,
   saveDecisions,
+  symbolsDecidedOn,
 } from "./decisions.ts"
 import {
   FILES_SCHEMA,
@@ -56,9 +57,13 @@ import {
 } from "./files.ts"
 import { FIXES_SCHEMA, fixesEditing, fixesOfRun, fixesWithWords, saveFixes } from "./fixes.ts"
 import {
+  changedSince,
   changedTogether,
+  commitsAbout,
   commitsSince,
   commitsTouching,
+  commitsTouchingAny,
+  commitsWith,
   currentFileName,
   filesOfCommit,
   forgetProjectGit,
@@ -72,6 +77,8 @@ import { cachedOwners, cacheOwners, OWNERS_SCHEMA } from "./owners.ts"
 import { isPurgeDue, notePurge, purgeKnowledge } from "./purge.ts"
 import { knownProject, projectId, storedSpellings } from "./rows.ts"
 import {
+  callsIn,
+  codeFilesIn,
   definitionAt,
   definitionsIn,
   definitionsNamed,
@@ -81,6 +88,18 @@ import {
   usesOf,
 } from "./symbols.ts"
 import { saveTestRuns, TESTS_SCHEMA, testRunStats, testRuns } from "./test-runs.ts"
+import {
+  conversationCount,
+  conversationsAbout,
+  conversationsSharing,
+  matchedConversation,
+  saysChangeAfter,
+  TURNS_SCHEMA,
+  topicOf,
+  topicsWith,
+  turnCount,
+  turnsWith,
+} from "./turns.ts"
 
 const FUNCTIONS = {
   code: {
@@ -95,15 +114,36 @@ const FUNCTIONS = {
     relinkImports,
     codeCounts,
   },
-  symbols: { definitionsIn, definitionAt, definitionsNamed, usesOf, importersOf, importsIn, deprecatedUsedIn },
-  decisions: { saveDecisions, saveCommitDecisions, renewReversals, hasStaleReversals, knownDecisions },
+  symbols: {
+    definitionsIn,
+    definitionAt,
+    definitionsNamed,
+    usesOf,
+    importersOf,
+    importsIn,
+    codeFilesIn,
+    callsIn,
+    deprecatedUsedIn,
+  },
+  decisions: {
+    saveDecisions,
+    saveCommitDecisions,
+    renewReversals,
+    hasStaleReversals,
+    knownDecisions,
+    symbolsDecidedOn,
+  },
   files: { saveWorkedFiles, knownSpelling, findFile, visitsTo, rootsOnBranch, newestWork, filesWorkedOn },
   fixes: { saveFixes, fixesWithWords, fixesOfRun, fixesEditing },
   lines: { lineWorkers, lineFiles, editsOfFiles, ranCommits, cachedOwners, cacheOwners },
   git: {
     gitProject,
     saveCommits,
+    commitsAbout,
+    commitsWith,
+    changedSince,
     commitsTouching,
+    commitsTouchingAny,
     commitsSince,
     changedTogether,
     currentFileName,
@@ -115,6 +155,17 @@ const FUNCTIONS = {
     saveTestRuns,
     testRuns,
     testRunStats,
+  },
+  turns: {
+    conversationCount,
+    conversationsAbout,
+    conversationsSharing,
+    matchedConversation,
+    saysChangeAfter,
+    topicOf,
+    topicsWith,
+    turnCount,
+    turnsWith,
   },
   conversations: {
     learnedCount,
@@ -132,11 +183,12 @@ const FUNCTIONS = {
   projects: { dropOtherProjects, projectId, knownProject, setRedactionVersion, isPurgeDue, purgeKnowledge },
 }
 
-type Bound<F> = { [N in keyof F]: F[N] extends (db: Db, ...given: infer G) => infer R ? (...given: G) => R : never }
+type Bound<F> = { [N in keyof F]: F[N] extends (db: Db, ...args: infer G) => infer R ? (...args: G) => R : never }
 
 /**
- * Facts from conversations and projects that help with current work. Derived, safe to delete; created on first use, and updated
- * by every sync from then on. Methods are grouped by kind of fact; related facts are written in one transaction.
+ * Facts from conversations and projects that help with current work. They are derived and safe to delete. The file is created
+ * on first use, and updated by every sync from then on. Methods are grouped by kind of fact; related facts are written in one
+ * transaction.
  */
 export type Knowledge = { [K in keyof typeof FUNCTIONS]: Bound<(typeof FUNCTIONS)[K]> } & {
   path: string
@@ -144,9 +196,9 @@ export type Knowledge = { [K in keyof typeof FUNCTIONS]: Bound<(typeof FUNCTIONS
 }
 
 function bindKnowledge(db: Db, path: string): Knowledge {
-  const bindAll = <F extends Record<string, (db: Db, ...given: never[]) => unknown>>(functions: F) =>
+  const bindAll = <F extends Record<string, (db: Db, ...args: never[]) => unknown>>(functions: F) =>
     Object.fromEntries(
-      Object.entries(functions).map(([name, method]) => [name, (...given: never[]) => method(db, ...given)]),
+      Object.entries(functions).map(([name, method]) => [name, (...args: never[]) => method(db, ...args)]),
     ) as Bound<F>
   const kinds = Object.entries(FUNCTIONS).map(([kind, functions]) => [kind, bindAll(functions)])
   return { ...Object.fromEntries(kinds), path, close: () => db.close() } as Knowledge
@@ -165,10 +217,13 @@ const SCHEMA = `
       project_id integer,
       kind text not null,
       branch text,
+      folder text,
       title text,
       started_at integer,
       ended_at integer,
-      web_at integer
+      web_at integer,
+      imported_from text,
+      says_change integer not null
     );
     create unique index conversation_ref on conversation (source, native_id);
     create index conversation_root on conversation (source, root);
@@ -181,32 +236,33 @@ const SCHEMA = `
     ${CODE_SCHEMA}
     ${LINES_SCHEMA}
     ${OWNERS_SCHEMA}
+    ${TURNS_SCHEMA}
 `
 const MIGRATIONS: readonly [string, string][] = [["001-facts", SCHEMA]]
-/** A hash of the schema. If it changes, KNOWLEDGE_FORMAT must be changed too. */
-export const SCHEMA_MARK = markOf(SCHEMA)
-const MARK = "select value from meta where key = 'schema'"
+/** A hash of the schema. If it changes, change KNOWLEDGE_FORMAT too. */
+export const SCHEMA_MARK = hashOf(SCHEMA)
+const SELECT_SCHEMA_MARK = "select value from meta where key = 'schema'"
 
 /** Opens the knowledge. Recreates the file if a dex with another schema wrote it, because nothing in it is the only copy. */
 export function openKnowledge(path: string): Knowledge {
   if (!existsSync(path)) copyOlderKnowledge(path)
   const db = openDerivedDatabase(path, MIGRATIONS)
-  const mark = db.prepare(MARK).pluck()
-  if (mark.get() === undefined)
+  const selectMark = db.prepare(SELECT_SCHEMA_MARK).pluck()
+  if (selectMark.get() === undefined)
     inTransaction(db, () => db.prepare("insert or ignore into meta (key, value) values ('schema', ?)").run(SCHEMA_MARK))
-  if (mark.get() === SCHEMA_MARK) return bindKnowledge(db, path)
+  if (selectMark.get() === SCHEMA_MARK) return bindKnowledge(db, path)
   db.close()
   removeDatabase(path)
   return openKnowledge(path)
 }
 
-/** Copies the knowledge of 0.1.0 if its schema is the same. */
+/** Copies the knowledge that dex 0.1.0 stored, if its schema is the same. */
 function copyOlderKnowledge(path: string): void {
   try {
     const older = olderKnowledge(path)
-    const old = older === path ? undefined : openIfSameSchema(older, OLDER_BUSY_MS)
-    if (old) copyDatabase(old, path)
-    old?.close()
+    const olderDb = older === path ? undefined : openIfSameSchema(older, OLDER_BUSY_MS)
+    if (olderDb) copyDatabase(olderDb, path)
+    olderDb?.close()
   } catch {
     // The older file is damaged, so dex learns everything again.
   }
@@ -215,7 +271,7 @@ function copyOlderKnowledge(path: string): void {
 const OLDER_BUSY_MS = 2_000
 
 /** Computes an FNV-1a hash of the text. Hooks open this file too and have no time to load node:crypto. */
-function markOf(text: string): string {
+function hashOf(text: string): string {
   let [a, b] = [0x811c9dc5, 0x01000193]
   for (let i = 0; i < text.length; i++) {
     a = Math.imul(a ^ text.charCodeAt(i), 0x01000193)
@@ -224,20 +280,22 @@ function markOf(text: string): string {
   return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("")
 }
 
-/** Opens the knowledge like `openReadOnly`. Also returns undefined if the schema differs. */
+/** Opens the knowledge for reading. Returns undefined if there is none yet, or if its schema differs. */
 export function readKnowledge(path: string, busyMs: number): Knowledge | undefined {
   const db = openIfSameSchema(path, busyMs)
   return db && bindKnowledge(db, path)
 }
 
 function openIfSameSchema(path: string, busyMs: number): Db | undefined {
-  const db = openReadOnly(path, MIGRATIONS, busyMs)
-  if (db?.prepare(MARK).pluck().get() === SCHEMA_MARK) return db
+  const db = openReadOnly(path, MIGRATIONS.length, busyMs)
+  if (db?.prepare(SELECT_SCHEMA_MARK).pluck().get() === SCHEMA_MARK) return db
   db?.close()
   return undefined
 }
 
-/** Deletes the git and code knowledge of all other projects. Knowledge from conversations there stays. */
+/**
+ * Deletes what was learned from git and from code in all projects except these. Knowledge from conversations in them stays.
+ */
 export function dropOtherProjects(db: Db, projects: string[]): void {
   const others = valueQuery(
     db,
@@ -256,14 +314,14 @@ export function dropOtherProjects(db: Db, projects: string[]): void {
 }
 
 /**
- * Deletes project knowledge from before a change of the redaction rules, because the projects can be read again. Knowledge from
- * conversations follows the history.
+ * Deletes the knowledge from projects if it was stored under other redaction rules, because the projects can be read again.
+ * Knowledge from conversations is updated together with the history.
  */
 export function setRedactionVersion(db: Db, version: number): void {
-  const redactionMark = db.prepare("select value from meta where key = 'redaction'").pluck()
-  if (redactionMark.get() === String(version)) return // most callers only read, and need no lock
+  const selectVersion = db.prepare("select value from meta where key = 'redaction'").pluck()
+  if (selectVersion.get() === String(version)) return // most callers only read, and need no lock
   inTransaction(db, () => {
-    if (redactionMark.get() === String(version)) return
+    if (selectVersion.get() === String(version)) return
     const projects = valueQuery(db, "select path from project", "text").all()
     for (const project of projects) {
       forgetProjectGit(db, project)

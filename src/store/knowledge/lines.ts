@@ -46,7 +46,7 @@ export type EditWrite = {
   added: number[]
   removed: number[]
 }
-/** A commit that a conversation ran, as git reported it there. */
+/** A commit that a conversation made, as git reported it there. */
 export type RanCommitWrite = { number: number; hash: string; subject: string; at: number }
 export type LinesWrite = { belongs_to: string; edits: EditWrite[]; commits: RanCommitWrite[]; said: number[] }
 
@@ -82,12 +82,14 @@ export function removeLines(db: Db, conversation: number): void {
   db.prepare("delete from line_work where conversation_id = ?").run(conversation)
 }
 
-/** The time of the conversation's first edit or message. The conversation cannot affect the owners of older lines. */
+/** Returns the time of the conversation's first edit or message. The conversation cannot affect the owners of older lines. */
 function earliestTime(db: Db, conversation: number): number {
-  const edited = valueQuery(db, "select min(at) from line_edit where conversation_id = ?", "integer?").get(conversation)
-  const said = valueQuery(db, "select said from line_work where conversation_id = ?", "blob").get(conversation)
-  const seconds = said && decodeKeys(said)[0]
-  return Math.min(edited ?? Infinity, seconds === undefined ? Infinity : seconds * 1000)
+  const firstEditAt = valueQuery(db, "select min(at) from line_edit where conversation_id = ?", "integer?").get(
+    conversation,
+  )
+  const seconds = valueQuery(db, "select said from line_work where conversation_id = ?", "blob").get(conversation)
+  const firstMessageSeconds = seconds && decodeKeys(seconds)[0]
+  return Math.min(firstEditAt ?? Infinity, firstMessageSeconds === undefined ? Infinity : firstMessageSeconds * 1000)
 }
 
 /** A conversation that worked in a project, with its times. `source` includes the owner. */
@@ -145,7 +147,7 @@ export type LineEdit = {
   removed: Uint32Array
 }
 
-/** The edits of these files, oldest first. */
+/** Returns the edits of these files, oldest first. */
 export function editsOfFiles(db: Db, files: readonly number[]): LineEdit[] {
   const rows = rowQuery(
     db,
@@ -156,15 +158,21 @@ export function editsOfFiles(db: Db, files: readonly number[]): LineEdit[] {
   return rows.map(({ added, removed, ...row }) => ({ ...row, added: decodeKeys(added), removed: decodeKeys(removed) }))
 }
 
-export type RanCommit = RowOf<typeof RAN_COMMIT>
-const RAN_COMMIT = { number: "integer", hash: "text", subject: "text", at: "integer", conversation: "integer" } as const
+export type RanCommit = RowOf<typeof RAN_COMMIT_ROW>
+const RAN_COMMIT_ROW = {
+  number: "integer",
+  hash: "text",
+  subject: "text",
+  at: "integer",
+  conversation: "integer",
+} as const
 
 export function ranCommits(db: Db, project: string): RanCommit[] {
   return rowQuery(
     db,
     `select k.conversation_id as conversation, k.number, k.hash, k.subject, k.at from conversation c
        join line_commit k on k.conversation_id = c.id where c.project_id = ? order by k.at`,
-    RAN_COMMIT,
+    RAN_COMMIT_ROW,
   ).all(knownProject(db, project) ?? null)
 }
 

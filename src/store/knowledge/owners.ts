@@ -2,7 +2,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject } from "./rows.ts"
 
-// Caches the owners of the lines of commits, until something that affects them is learned or forgotten.
+// Caches the owners of the lines that commits added, until something that affects them is learned or forgotten.
 
 export const OWNERS_SCHEMA = `
   -- Of the lines that a commit added to a file. Nothing that was said or done later than until has a say in it.
@@ -18,13 +18,13 @@ export const OWNERS_SCHEMA = `
   create index line_owner_until on line_owner (project_id, until);
 `
 
-export type CachedOwners = RowOf<typeof CACHED_OWNERS>
-const CACHED_OWNERS = { hash: "text", path: "text", until: "integer", found: "text" } as const
+export type CachedOwners = RowOf<typeof CACHED_OWNERS_ROW>
+const CACHED_OWNERS_ROW = { hash: "text", path: "text", until: "integer", found: "text" } as const
 
 /** The version of the code that computed the owners, and the position in the feed from which it did (`token`). */
 export type OwnersVersion = { version: string; token: string | undefined }
 
-/** The most cached rows; the oldest are deleted first. */
+/** The maximum number of cached rows; the oldest are deleted first. */
 const MAX_ROWS = 20_000
 
 export function cachedOwners(db: Db, project: string, version: string, hashes: readonly string[]): CachedOwners[] {
@@ -33,7 +33,7 @@ export function cachedOwners(db: Db, project: string, version: string, hashes: r
     db,
     `select hash, path, until, found from line_owner
        where project_id = ? and hash in (select value from json_each(?))`,
-    CACHED_OWNERS,
+    CACHED_OWNERS_ROW,
   ).all(knownProject(db, project) ?? null, JSON.stringify(hashes))
 }
 
@@ -59,7 +59,7 @@ function versionOf(db: Db): unknown {
   return db.prepare("select value from meta where key = 'owners'").pluck().get()
 }
 
-/** Deletes all results that a conversation of the project that began at this time can affect. */
+/** Deletes the cached owners in a project that a conversation can affect if it began at this time. */
 export function dropOwnersFrom(db: Db, project: number, at: number): void {
   db.prepare("delete from line_owner where project_id = ? and until >= ?").run(project, at)
 }

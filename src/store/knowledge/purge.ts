@@ -24,6 +24,7 @@ export const DELETE_UNUSED_PROJECTS = `delete from project where id not in (
   union select project_id from file
   union select project_id from fix where project_id is not null
   union select project_id from test_run
+  union select project_id from topic
   union select project_id from git_read
   union select project_id from git_commit
   union select project_id from git_file
@@ -44,10 +45,12 @@ export function purgeKnowledge(db: Db, path: string): void {
     })
     db.exec("insert into fix_words (fix_words) values ('optimize')")
     db.exec("insert into decision_words (decision_words) values ('optimize')")
+    db.exec("insert into turn_words (turn_words) values ('optimize')")
+    db.exec("insert into git_words (git_words) values ('optimize')")
     emptyLog(db)
     db.exec("vacuum")
     const isDone = emptyLog(db)
-    // If somebody still reads the old pages, or more was forgotten meanwhile, the purge stays due.
+    // If another process still reads the old pages, or if more was forgotten meanwhile, the purge remains due.
     if (isDone) db.prepare("delete from meta where key = 'purge' and value = ?").run(mark ?? null)
   } catch (error) {
     throw explainError(error, path)

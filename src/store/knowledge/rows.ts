@@ -21,8 +21,8 @@ export function storedSpellings(db: Db, projects: readonly string[], platform = 
 }
 
 /**
- * The condition that a `fact` of the conversation `c` is older than any words of a web page or remote tool in it or in its
- * related conversations. Those count too, because a subagent's answer may pass on what the subagent read.
+ * The condition that a `fact` of the conversation `c` is older than any words of a web page or remote tool in that conversation
+ * or in related ones. Related conversations count too, because a subagent's answer may repeat what the subagent read.
  */
 export const OWN_WORDS_SQL =
   "not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at <= ifnull(fact.at, o.web_at))"

@@ -3,7 +3,7 @@ import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject, OWN_WORDS_SQL, projectId } from "./rows.ts"
 
-// Stores the runs of a project's tests in conversations.
+// Stores the runs of a project's tests that were found in conversations.
 
 export const TESTS_SCHEMA = `
   create table test_run (

@@ -54,7 +54,7 @@ export type SpendingFile = {
   wantLine(): void
   /** Rewrites the file without deleted data, if anything was deleted since the last purge or if `inAnyCase`. */
   purge(options?: { inAnyCase: boolean }): void
-  /** Writes the write-ahead log back into the file. */
+  /** Moves the write-ahead log into the file. */
   checkpoint(): void
   close(): void
 }
@@ -63,7 +63,7 @@ const MIGRATIONS: readonly [string, string][] = [["001-spent", SPENT_SCHEMA]]
 
 export function openSpending(path: string): SpendingFile {
   const db = openDerivedDatabase(path, MIGRATIONS)
-  const guard = <T>(work: () => T): T => {
+  const withExplainedErrors = <T>(work: () => T): T => {
     try {
       return work()
     } catch (error) {
@@ -71,25 +71,25 @@ export function openSpending(path: string): SpendingFile {
     }
   }
   return {
-    followed: () => guard(() => readMeta(db, "token")),
-    save: (read, from, to) => guard(() => inTransaction(db, () => saveIfNext(db, read, from, to))),
-    clear: () => guard(() => inTransaction(db, () => clearAll(db))),
-    spentBetween: (from, to) => guard(() => spentBetween(db, from, to)),
-    madeThings: (type) => guard(() => madeThings(db, type)),
-    spenders: () => guard(() => spenders(db)),
-    counted: () => guard(() => valueQuery(db, "select count(*) from conversation", "integer").get()!),
-    isLineWanted: () => guard(() => readMeta(db, "line") !== undefined),
+    followed: () => withExplainedErrors(() => readMeta(db, "token")),
+    save: (read, from, to) => withExplainedErrors(() => inTransaction(db, () => saveIfNext(db, read, from, to))),
+    clear: () => withExplainedErrors(() => inTransaction(db, () => clearAll(db))),
+    spentBetween: (from, to) => withExplainedErrors(() => spentBetween(db, from, to)),
+    madeThings: (type) => withExplainedErrors(() => madeThings(db, type)),
+    spenders: () => withExplainedErrors(() => spenders(db)),
+    counted: () => withExplainedErrors(() => valueQuery(db, "select count(*) from conversation", "integer").get()!),
+    isLineWanted: () => withExplainedErrors(() => readMeta(db, "line") !== undefined),
     wantLine: () =>
-      guard(() => {
+      withExplainedErrors(() => {
         if (readMeta(db, "line") === undefined) inTransaction(db, () => writeMeta(db, "line", "wanted"))
       }),
-    purge: (options) => guard(() => purge(db, options?.inAnyCase === true)),
-    checkpoint: () => guard(() => void emptyLog(db)),
+    purge: (options) => withExplainedErrors(() => purge(db, options?.inAnyCase === true)),
+    checkpoint: () => withExplainedErrors(() => void emptyLog(db)),
     close: () => db.close(),
   }
 }
 
-/** The next process that opens a damaged file recreates it. */
+/** Marks a damaged file, so that the next process that opens it recreates it, and returns an error for the user. */
 function damageOf(error: unknown, path: string): DexError | undefined {
   if (!/^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error))) return undefined
   markDamaged(path)
@@ -115,22 +115,24 @@ function saveIfNext(db: Db, read: ConversationSpending[], from: string | undefin
   return true
 }
 
-type StoredConversation = RowOf<typeof STORED_CONVERSATION>
-const STORED_CONVERSATION = { id: "integer", source: "text", native_id: "text" } as const
+type StoredConversation = RowOf<typeof STORED_CONVERSATION_ROW>
+const STORED_CONVERSATION_ROW = { id: "integer", source: "text", native_id: "text" } as const
 
 function saveConversation(db: Db, { name, ref, spender, spent = [], made = [] }: ConversationSpending): void {
-  const stored = rowQuery(db, "select id, source, native_id from conversation where name = ?", STORED_CONVERSATION).get(
-    name,
-  )
-  if (stored) removeConversation(db, stored, ref)
+  const storedConversation = rowQuery(
+    db,
+    "select id, source, native_id from conversation where name = ?",
+    STORED_CONVERSATION_ROW,
+  ).get(name)
+  if (storedConversation) removeConversation(db, storedConversation, ref)
   if (!spender || !ref) return
   const source = sourceWithOwner(ref)
-  const byRef = rowQuery(
+  const selectByRef = rowQuery(
     db,
     "select id, source, native_id from conversation where source = ? and native_id = ?",
-    STORED_CONVERSATION,
+    STORED_CONVERSATION_ROW,
   )
-  const sameRef = byRef.get(source, ref.id)
+  const sameRef = selectByRef.get(source, ref.id)
   if (sameRef) removeConversation(db, sameRef, ref)
   const { kind, project = null, branch = null, title = null, parent = null } = spender
   const id = valueQuery(
@@ -142,9 +144,12 @@ function saveConversation(db: Db, { name, ref, spender, spent = [], made = [] }:
   saveSpent(db, id, spent, made)
 }
 
-/** Removes a conversation. If no conversation or another one has its name now, it was forgotten, so the file must be purged. */
-function removeConversation(db: Db, { id, source, native_id }: StoredConversation, now: Ref | undefined): void {
-  if (!now || !isSameConversation(refFrom(source, native_id), now)) writeMeta(db, "purge", "due")
+/**
+ * Removes a conversation. If its name now belongs to no conversation or to another one (`current`), it was forgotten, so the
+ * file must be purged.
+ */
+function removeConversation(db: Db, { id, source, native_id }: StoredConversation, current: Ref | undefined): void {
+  if (!current || !isSameConversation(refFrom(source, native_id), current)) writeMeta(db, "purge", "due")
   removeSpent(db, id)
   db.prepare("delete from conversation where id = ?").run(id)
 }
@@ -154,12 +159,12 @@ function clearAll(db: Db): void {
   writeMeta(db, "purge", "due")
 }
 
-/** Deleted words stay in the file's bytes until it is rewritten. */
+/** Rewrites the file, because deleted words stay in its bytes until then. */
 function purge(db: Db, inAnyCase: boolean): void {
   if (!inAnyCase && readMeta(db, "purge") === undefined) return
   inTransaction(db, () => dropUnusedModels(db))
   emptyLog(db)
   db.exec("vacuum")
-  // If somebody still reads the old pages, the purge stays due.
+  // If another process still reads the old pages, the purge remains due.
   if (emptyLog(db)) inTransaction(db, () => db.prepare("delete from meta where key = 'purge'").run())
 }

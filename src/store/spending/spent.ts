@@ -64,7 +64,7 @@ export const SPENT_SCHEMA = `
 export type SpentWrite = Spending & { number: number; superseded: boolean }
 export type MadeWrite = { number: number; at: number; type: "commit" | "pull_request"; name: string; subject?: string }
 
-/** A conversation that spent or made something. `parent` is the conversation that started it. */
+/** A conversation in this file, with or without spending. `parent` is the conversation that started it. */
 export type Spender = {
   id: number
   source: string
@@ -106,13 +106,13 @@ export function removeSpent(db: Db, conversation: number): void {
   db.prepare("delete from made where conversation_id = ?").run(conversation)
 }
 
-type SpentRow = Omit<RowOf<typeof SPENT>, "superseded"> &
+type SpentRow = Omit<RowOf<typeof SPENT_ROW>, "superseded"> &
   Pick<Spending, "model" | "service_tier" | "speed"> & { superseded: number | boolean }
 
 /** Returns the spending in a period, both ends included; times are exact to a quarter of an hour. */
 export function spentBetween(db: Db, from: number, to: number): KnownSpending[] {
   const models = new Map(
-    rowQuery(db, "select id, model, service_tier, speed from spent_by", SPENT_BY)
+    rowQuery(db, "select id, model, service_tier, speed from spent_by", MODEL_ROW)
       .all()
       .map((row) => [row.id, row]),
   )
@@ -121,19 +121,19 @@ export function spentBetween(db: Db, from: number, to: number): KnownSpending[] 
     `select conversation_id conversation, number, at, by_id, context, superseded, answers, input, output, reasoning, cache_read,
        cache_write_5m, cache_write_1h, cache_write_other, web_searches, web_fetches, recorded
      from spent where at between ? and ? order by conversation_id, seq`,
-    SPENT,
+    SPENT_ROW,
   ).all(from, to)
   for (const row of rows) {
     const { model, service_tier, speed } = models.get(row.by_id)!
     row.superseded = row.superseded === 1
-    // Gives all rows the same shape: if some lacked these fields, reading a hundred thousand would take three times as long.
+    // Give all rows the same fields: if some rows lacked them, reading a hundred thousand rows would take three times as long.
     row.model = model || undefined
     row.service_tier = service_tier || undefined
     row.speed = speed || undefined
   }
   return rows as KnownSpending[]
 }
-const SPENT = {
+const SPENT_ROW = {
   conversation: "integer",
   number: "integer",
   at: "integer",
@@ -152,7 +152,7 @@ const SPENT = {
   web_fetches: "integer",
   recorded: "real",
 } as const
-const SPENT_BY = { id: "integer", model: "text", service_tier: "text", speed: "text" } as const
+const MODEL_ROW = { id: "integer", model: "text", service_tier: "text", speed: "text" } as const
 
 /** Returns what conversations made, oldest first. */
 export function madeThings(db: Db, type: MadeWrite["type"]): KnownMade[] {

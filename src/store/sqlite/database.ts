@@ -25,7 +25,7 @@ const CACHE_KB = 16_000
 
 /**
  * Opens one of dex's own databases, updates its schema, and leaves it in WAL mode. Many processes may open the same new file at
- * once: switching to WAL does not wait for locks on its own, and two may migrate at the same time.
+ * once, so this waits for the switch to WAL, which SQLite itself does not do, and migrates in one transaction.
  */
 export function openDatabase(
   path: string,
@@ -43,7 +43,7 @@ export function openDatabase(
     db.pragma("synchronous = normal")
     // This cache size keeps a query over a million messages under 300 MB.
     db.pragma(`cache_size = -${cacheKb}`)
-    // Keys are hashes, so every checkpoint writes pages all over the file. Hence it happens only every 32 MB, not every 4 MB.
+    // Keys are hashes, so every checkpoint writes pages all over the file. That is why it happens every 32 MB and not every 4 MB.
     db.pragma("wal_autocheckpoint = 8000")
     db.pragma("journal_size_limit = 67108864")
     db.pragma("secure_delete = on")
@@ -61,7 +61,7 @@ export function distrustSchema(db: Db): void {
   db.pragma("trusted_schema = off")
 }
 
-/** Opens a database that can be recreated from others, so damage is no loss. */
+/** Opens a database that can be recreated from others. If it is damaged, or a newer dex wrote it, deletes it and starts anew. */
 export function openDerivedDatabase(path: string, migrations: readonly [name: string, sql: string][]): Db {
   if (isMarkedDamaged(path)) removeDatabase(path)
   try {
@@ -86,12 +86,12 @@ export function copyDatabase(db: Db, path: string): void {
   }
 }
 
-/** Marks a database as damaged: nobody relies on it any more, and the next writer rebuilds it from scratch. */
+/** Marks a database as damaged: from then on readers ignore it, and the next writer rebuilds it from scratch. */
 export function markDamaged(path: string): void {
   try {
     closeSync(openSync(`${path}.damaged`, "a", 0o600))
   } catch {
-    // The home is read-only. The next reader notices the damage again.
+    // dex's folder is read-only. The next reader will notice the damage again.
   }
 }
 
@@ -101,13 +101,13 @@ export function isMarkedDamaged(path: string): boolean {
 
 /**
  * Opens a database for readers that may neither wait nor change anything. Returns undefined if there is no file, or if it has
- * another schema, which a process with more time will update.
+ * another schema, which a process with more time will update. `version` is the number of its migrations.
  */
-export function openReadOnly(path: string, migrations: readonly unknown[], busyMs: number): Db | undefined {
+export function openReadOnly(path: string, version: number, busyMs: number): Db | undefined {
   if (!existsSync(path)) return undefined
   const db = withStatementCache(openSqlite(path, { timeout: busyMs, readonly: true, fileMustExist: true }))
   distrustSchema(db)
-  if (db.pragma("user_version", { simple: true }) === migrations.length) return db
+  if (db.pragma("user_version", { simple: true }) === version) return db
   db.close()
   return undefined
 }
@@ -134,7 +134,7 @@ export function isOpenElsewhere(error: unknown): boolean {
 
 /** Runs a transaction that begins with the write lock, because one that reads first and writes later can fail without waiting. */
 export function inTransaction<T>(db: Db, work: () => T): T {
-  const connection = db as WaitingDb
+  const connection = db as PreparableDb
   const prepare = connection[BEFORE_WRITING]
   connection[BEFORE_WRITING] = undefined
   prepare?.()
@@ -147,14 +147,14 @@ export function inReadTransaction<T>(db: Db, work: () => T): T {
 }
 
 /**
- * Moves everything from the log into the database and empties the log. Returns false if a reader still uses pages that this
- * would overwrite. A reader may take a long time, so the wait is shorter than for a writer.
+ * Moves everything from the write-ahead log into the database and empties the log. Returns false if a reader still uses pages
+ * that this would overwrite. A reader may take a long time, so the wait is shorter than for a writer.
  */
 export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
   const previous = pragmaValue(db, "busy_timeout", "integer")
   db.pragma(`busy_timeout = ${waitMs}`)
   try {
-    return pragmaValue(db, "wal_checkpoint(truncate)", "integer") === 0 // the first column is whether the log was busy
+    return pragmaValue(db, "wal_checkpoint(truncate)", "integer") === 0 // the first column is 0 unless the log was busy
   } catch (error) {
     if (isBusy(error) || codeOf(error).startsWith("SQLITE_LOCKED")) return false
     throw error
@@ -168,11 +168,11 @@ export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
  * of this module.
  */
 const BEFORE_WRITING = Symbol.for("dex.before-writing")
-type WaitingDb = Db & { [BEFORE_WRITING]?: (() => void) | undefined }
+type PreparableDb = Db & { [BEFORE_WRITING]?: (() => void) | undefined }
 
-/** Sets up what a connection needs for writing, on its first write, because most connections only read. */
+/** Calls `prepare` before a connection writes for the first time, because most connections only read. */
 export function beforeFirstWrite(db: Db, prepare: () => void): void {
-  ;(db as WaitingDb)[BEFORE_WRITING] = prepare
+  ;(db as PreparableDb)[BEFORE_WRITING] = prepare
 }
 
 function requireIntactHeader(db: Db, path: string): void {
@@ -208,7 +208,10 @@ export function withStatementCache(db: Db): Db {
   return db
 }
 
-/** SQLite 3.7.0 to 3.51.2 can corrupt a WAL database that two processes write and checkpoint at the same instant. */
+/**
+ * Throws a DexError for SQLite 3.7.0 to 3.51.2, unless the fix was backported: these versions can corrupt a WAL database that two
+ * processes write and checkpoint at the same instant.
+ */
 function requireSafeSqlite(db: Db): void {
   const version = valueQuery(db, "select sqlite_version()", "text").get()!
   if (isSafeSqlite(version)) return
@@ -244,16 +247,16 @@ function migrate(db: Db, path: string, migrations: readonly [name: string, sql: 
   const version = () => pragmaValue(db, "user_version", "integer")
   if (version() === migrations.length) return
   inTransaction(db, () => {
-    const done = version()
-    if (isSingleBit(done ^ migrations.length) && hasSchemaOf(db, migrations))
+    const appliedCount = version()
+    if (isSingleBit(appliedCount ^ migrations.length) && hasSchemaOf(db, migrations))
       throw corruptError(path, "its version number changed")
-    if (done > migrations.length) {
+    if (appliedCount > migrations.length) {
       throw new DexError(
         "newer_schema",
-        `${path} was written by a newer dex (schema ${done}, this one knows ${migrations.length}). Update dex: npm install -g dexctx@latest`,
+        `${path} was written by a newer dex (schema ${appliedCount}, this one knows ${migrations.length}). Update dex: npm install -g dexctx@latest`,
       )
     }
-    for (const [, sql] of migrations.slice(done)) db.exec(sql)
+    for (const [, sql] of migrations.slice(appliedCount)) db.exec(sql)
     db.pragma(`user_version = ${migrations.length}`)
   })
 }
@@ -274,23 +277,24 @@ export type Migrations = readonly [name: string, sql: string][]
 
 /** Whether the schema is exactly what these migrations create. Every migration changes it, so this also proves the version. */
 export function hasSchemaOf(db: Db, migrations: Migrations): boolean {
-  const all = "select type, name, tbl_name, sql from sqlite_schema order by name"
+  const selectSchema = "select type, name, tbl_name, sql from sqlite_schema order by name"
   // Versions of SQLite may use different white space.
-  const readSchema = (each: Db) => JSON.stringify(each.prepare(all).all()).replace(/(\s|\\[nt])+/g, " ")
-  const fresh = openSqlite(":memory:")
+  const readSchema = (database: Db) =>
+    JSON.stringify(database.prepare(selectSchema).all()).replace(/(\s|\\[nt])+/g, " ")
+  const emptyDb = openSqlite(":memory:")
   try {
-    for (const [, sql] of migrations) fresh.exec(sql)
-    return readSchema(fresh) === readSchema(db)
+    for (const [, sql] of migrations) emptyDb.exec(sql)
+    return readSchema(emptyDb) === readSchema(db)
   } catch {
     return false // the file cannot be read at all
   } finally {
-    fresh.close()
+    emptyDb.close()
   }
 }
 
 /**
- * Transcripts contain secrets that no rule recognises, so nobody else on the machine may read them. SQLite gives the log files
- * the mode of the database, so the file only has to be private before SQLite opens it.
+ * Creates a file that only its owner can read, because transcripts contain secrets that no rule recognises. SQLite gives the
+ * log files the mode of the database, so the file only has to be private before SQLite opens it.
  */
 function makePrivateFile(path: string): void {
   try {
@@ -322,9 +326,9 @@ export function hasNoRoom(folder: string): boolean {
 export function explainError(error: unknown, path: string): Error {
   if (isDexError(error)) return error
   const code = codeOf(error)
-  const dexError = (short: string, text: string) => new DexError(short, text, { cause: error })
-  const problemOfDisk = diskError(error, path, () => hasNoRoom(dirname(path)))
-  if (problemOfDisk) return problemOfDisk
+  const dexError = (errorCode: string, text: string) => new DexError(errorCode, text, { cause: error })
+  const diskProblem = diskError(error, path, () => hasNoRoom(dirname(path)))
+  if (diskProblem) return diskProblem
   if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB" || isHeaderError(error, path)) {
     return corruptError(path, messageOf(error), error)
   }
@@ -349,10 +353,10 @@ export function explainError(error: unknown, path: string): Error {
   return error instanceof Error ? error : new Error(String(error))
 }
 
-// Checks the first bytes of a database file, which SQLite trusts. Their values are queried from SQLite and never read from the
-// file: closing the file would release the locks of other connections in this process.
+// Checks the header of a database file, which SQLite trusts. Its values are queried from SQLite and never read from the file,
+// because closing the file would release the locks of other connections in this process.
 
-/** Describes damage in the file's header, with which SQLite could truncate the file or overwrite pages in use. */
+/** Describes damage to the file's header, because of which SQLite could truncate the file or overwrite pages in use. */
 function headerDamage(db: Db, path: string): string | undefined {
   if (db.pragma("encoding", { simple: true }) !== "UTF-8") return "its text encoding changed"
   if (db.pragma("auto_vacuum", { simple: true }) !== 0) return "its page format changed"
@@ -371,8 +375,8 @@ function hasWrongLength(db: Db, path: string): boolean {
   const isLogged = () => (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
   const size = statSync(path, { throwIfNoEntry: false })?.size
   if (size === undefined || isLogged()) return false
-  const pages = pragmaValue(db, "page_count", "integer")
-  return pages * pragmaValue(db, "page_size", "integer") !== size && !isLogged()
+  const pageCount = pragmaValue(db, "page_count", "integer")
+  return pageCount * pragmaValue(db, "page_size", "integer") !== size && !isLogged()
 }
 
 function isWritable(path: string): boolean {

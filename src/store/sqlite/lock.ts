@@ -5,8 +5,8 @@ import { explainError } from "./database.ts"
 import { openSqlite } from "./engine.ts"
 
 /**
- * Takes a lock that only one process can have, or returns undefined if it is taken. The lock is an open transaction on its own
- * database: the operating system releases it when the process ends in any way. A pid file has no such guarantee.
+ * Takes a lock that only one process can have, or returns undefined if another process has it. The lock is an open transaction
+ * on its own database: the operating system releases it when the process ends in any way. A pid file has no such guarantee.
  */
 export function tryLock(path: string): { release(): void } | undefined {
   try {

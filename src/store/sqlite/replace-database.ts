@@ -19,7 +19,7 @@ export async function replaceDatabase(path: string, replacement: string): Promis
   }
 }
 
-const MAX_TRIES = 20
+const MAX_ATTEMPTS = 20
 const WAIT_MS = 250
 
 /**
@@ -31,9 +31,9 @@ export async function copyInto(target: string, from: string): Promise<void> {
   try {
     const mark = 1 + Math.floor(Math.random() * 0x7ffffffe)
     source.pragma(`application_id = ${mark}`)
-    for (let i = 0; i < MAX_TRIES; i++) {
-      await source.backup(target, { progress: () => PAGES_AT_ONCE })
-      if (markOf(target) === mark) return
+    for (let i = 0; i < MAX_ATTEMPTS; i++) {
+      await source.backup(target, { progress: () => ALL_PAGES })
+      if (readMark(target) === mark) return
       await new Promise((resolve) => setTimeout(resolve, WAIT_MS))
     }
   } finally {
@@ -43,9 +43,9 @@ export async function copyInto(target: string, from: string): Promise<void> {
 }
 
 /** The number of pages to copy at once: all of them, so that other writers wait until it is done. */
-const PAGES_AT_ONCE = 0x7fffffff
+const ALL_PAGES = 0x7fffffff
 
-function markOf(path: string): number {
+function readMark(path: string): number {
   const db = openSqlite(path, { timeout: 30_000 })
   try {
     return pragmaValue(db, "application_id", "integer")
@@ -55,8 +55,8 @@ function markOf(path: string): number {
 }
 
 /**
- * Moves the log of each of these databases into the file, over the old pages, and empties the log. Does not wait. Returns the
- * databases whose old pages another process still reads, so that their bytes stay for now.
+ * Moves the write-ahead log of each of these databases into its file, over the old pages, and empties the log. Does not wait.
+ * Returns the databases for which that failed, for example because another process still reads the old pages.
  */
 export function clearLogs(paths: readonly string[]): string[] {
   return paths.filter((path) => existsSync(path) && !isCleared(path))

@@ -8,8 +8,8 @@ import { tryLock } from "./lock.ts"
 // died are removed by the next one.
 
 /**
- * The folder for copies of this process's sync. Created when needed, and used only by the process that has sync.lock. All threads
- * of a process share it, so that finding and reading use the same copy.
+ * The folder for the copies that this process's sync makes. It is created when needed, and used only by the process that has
+ * sync.lock. All threads of a process share it, so that finding sessions and reading them use the same copy.
  */
 export function syncScratch(dexDir: string): string {
   return join(folderOf(dexDir), `${SYNC_PREFIX}${process.pid}`)
@@ -48,7 +48,7 @@ export function clearScratch(home: { dir: string; lock: string }): void {
 /** Creates a folder for temporary files, with a lock of its own. `close` removes it. */
 export function openScratch(dexDir: string): { folder: string; close(): void } {
   const folder = makeFolder(dexDir)
-  const lock = tryLock(join(folder, LOCK))
+  const lock = tryLock(join(folder, LOCK_NAME))
   return {
     folder,
     close: () => {
@@ -63,23 +63,24 @@ function makeFolder(dexDir: string): string {
     mkdirSync(folderOf(dexDir), { recursive: true, mode: 0o700 })
     return mkdtempSync(join(folderOf(dexDir), WORK_PREFIX))
   } catch (error) {
-    const why = `No temporary folder could be created in ${dexDir} (${messageOf(error)}).`
-    throw new DexError("no_temp", `${why} Make it writable, or set DEX_HOME.`, { cause: error })
+    const problem = `No temporary folder could be created in ${dexDir} (${messageOf(error)}).`
+    throw new DexError("no_temp", `${problem} Make it writable, or set DEX_HOME to another folder.`, { cause: error })
   }
 }
 
 const SYNC_PREFIX = "sync-"
 const WORK_PREFIX = "work-"
-const LOCK = "lock"
-/** The longest time between creating a folder and locking it, in milliseconds. */
+const LOCK_NAME = "lock"
+/** The maximum time between creating a folder and locking it, in milliseconds. */
 const MAX_LOCK_DELAY_MS = 60_000
 
 /** Whether the process that created the folder is gone. */
 function isAbandoned(folder: string): boolean {
   try {
-    const isNew = !existsSync(join(folder, LOCK)) && Math.abs(Date.now() - statSync(folder).mtimeMs) < MAX_LOCK_DELAY_MS
+    const isNew =
+      !existsSync(join(folder, LOCK_NAME)) && Math.abs(Date.now() - statSync(folder).mtimeMs) < MAX_LOCK_DELAY_MS
     if (isNew) return false
-    const lock = tryLock(join(folder, LOCK))
+    const lock = tryLock(join(folder, LOCK_NAME))
     lock?.release()
     return lock !== undefined
   } catch {
@@ -95,7 +96,7 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {
-    return [] // the folder was never needed
+    return [] // the folder does not exist, because it was never needed
   }
 }
 

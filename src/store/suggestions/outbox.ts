@@ -1,7 +1,7 @@
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
-// Pending webhook deliveries: functions on an open suggest.db; see suggestions.ts.
+// Pending webhook deliveries. These functions work on an open suggest.db; see suggestions.ts.
 
 /** A message to a webhook. Its id is the same for every attempt. */
 export type DueDelivery = { id: string; suggestion_id: string; subscription: string; url: string; attempts: number }
@@ -22,8 +22,8 @@ export const MAX_WAITING = 10_000
 export function enqueueDelivery(db: Db, seq: number, suggestionId: string, subscription: string, at: number): void {
   const deliver = db.prepare("select deliver from subscription where id = ?").pluck().get(subscription)
   if (deliver !== "webhook") return
-  const waiting = valueQuery(db, "select count(*) from outbox where state = 'waiting'", "integer").get()!
-  const isFull = waiting >= MAX_WAITING
+  const waitingCount = valueQuery(db, "select count(*) from outbox where state = 'waiting'", "integer").get()!
+  const isFull = waitingCount >= MAX_WAITING
   db.prepare(
     `insert into outbox (suggestion, id, subscription, state, attempts, next_at, last_problem, ended_at)
      values (?, ?, ?, ?, 0, ?, ?, ?)`,
@@ -45,15 +45,15 @@ export function dueDeliveries(db: Db, now: number, perSubscription: number): Due
     "select id, url from subscription where deliver = 'webhook' and enabled = 1 order by id",
     { id: "text", url: "text" },
   ).all()
-  const waiting = rowQuery(
+  const selectWaiting = rowQuery(
     db,
     `select o.id, s.id as suggestion_id, o.attempts from outbox o join suggestion s on s.seq = o.suggestion
      where o.subscription = ? and o.state = 'waiting' and o.next_at <= ? order by o.next_at, o.suggestion limit ?`,
     { id: "text", suggestion_id: "text", attempts: "integer" },
   )
   return subscriptions.flatMap(({ id, url }) =>
-    waiting.all(id, now, perSubscription).map((one) => ({
-      ...one,
+    selectWaiting.all(id, now, perSubscription).map((delivery) => ({
+      ...delivery,
       subscription: id,
       url,
     })),
@@ -61,21 +61,21 @@ export function dueDeliveries(db: Db, now: number, perSubscription: number): Due
 }
 
 export function recordDelivery(db: Db, { id, at, ended }: DeliveryOutcome): void {
-  const set = db.prepare(
+  const update = db.prepare(
     `update outbox set state = @state, attempts = attempts + 1, next_at = @next_at, last_problem = @problem,
        ended_at = @ended_at where id = @id`,
   )
   if (ended.type === "again")
-    return void set.run({ id, state: "waiting", next_at: ended.next_at, problem: ended.problem, ended_at: null })
+    return void update.run({ id, state: "waiting", next_at: ended.next_at, problem: ended.problem, ended_at: null })
   const isDead = ended.type === "dead"
-  set.run({ id, state: ended.type, next_at: at, problem: isDead ? ended.problem : null, ended_at: at })
+  update.run({ id, state: ended.type, next_at: at, problem: isDead ? ended.problem : null, ended_at: at })
   if (isDead) return
   const seq = db.prepare("select suggestion from outbox where id = ?").pluck().get(id)
   db.prepare("update suggestion set status = 'shown' where status = 'pending' and seq = ?").run(seq)
   db.prepare("update item set status = 'shown' where status = 'pending' and suggestion = ?").run(seq)
 }
 
-/** Restarts the retry schedule of dead deliveries. */
+/** Schedules dead deliveries again from their first attempt. Returns their number. */
 export function retryDeadDeliveries(db: Db, now: number): number {
   return db
     .prepare(

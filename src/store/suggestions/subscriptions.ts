@@ -3,10 +3,10 @@ import type { Subscription } from "../../core/suggestion.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
-// Stores who wants to be notified about what: functions on an open suggest.db; see suggestions.ts.
+// Stores who wants to be notified about what. These functions work on an open suggest.db; see suggestions.ts.
 
-type Row = RowOf<typeof ROW>
-const ROW = {
+type SubscriptionRow = RowOf<typeof SUBSCRIPTION_ROW>
+const SUBSCRIPTION_ROW = {
   id: "text",
   project: "text",
   session: "text?",
@@ -46,7 +46,7 @@ export function remove(db: Db, id: string): boolean {
 }
 
 export function all(db: Db, project?: string): Subscription[] {
-  const rows = rowQuery(db, "select * from subscription order by created_at, id", ROW).all()
+  const rows = rowQuery(db, "select * from subscription order by created_at, id", SUBSCRIPTION_ROW).all()
   const matching = project === undefined ? rows : rows.filter((row) => isSamePath(row.project, project))
   return matching.map(subscriptionOf)
 }
@@ -82,7 +82,7 @@ export function trigger(db: Db, id: string, at: number): string | undefined {
   return undefined
 }
 
-function subscriptionOf(row: Row): Subscription {
+function subscriptionOf(row: SubscriptionRow): Subscription {
   return {
     id: row.id,
     project: row.project,

@@ -34,7 +34,7 @@ import { type LearnWeights, learnedWeights, recordVerdict, resetWeights, type St
 export type SaveResult = { kept: true; seq: number } | { kept: false; why: string }
 
 export type StoredSuggestion = Omit<Suggestion, "items"> & {
-  /** Numbers suggestions in the order in which they were made. A number is never reused. */
+  /** The number of the suggestion, in the order in which suggestions were made. A number is never reused. */
   seq: number
   items: StoredItem[]
   /** True if the suggestion was only recorded as what would have been suggested. */
@@ -56,11 +56,11 @@ export type SuggestionFilter = {
 
 export type SaveOptions = { would?: boolean; subscription?: string; once?: boolean }
 
-/** The history's token, and the `seq` of the newest suggestion. */
+/** How far dex has checked whether suggestions were used: a position in the history's feed, and the last suggestion checked. */
 export type ObservationPosition = { token: string; seq: number }
 
-export type Mute = RowOf<typeof MUTE>
-const MUTE = { type: ["kind", "project"], name: "text", at: "integer" } as const
+export type Mute = RowOf<typeof MUTE_ROW>
+const MUTE_ROW = { type: ["kind", "project"], name: "text", at: "integer" } as const
 
 /**
  * The suggestions that dex made and their verdicts, and the user's subscriptions and mutes. Stored in its own small file,
@@ -68,8 +68,8 @@ const MUTE = { type: ["kind", "project"], name: "text", at: "integer" } as const
  */
 export type Suggestions = {
   /**
-   * Saves a suggestion with its webhook delivery in one transaction. Never throws: a hook continues without it. With `once`,
-   * refuses if the session has been shown one of its items meanwhile.
+   * Saves a suggestion with its webhook delivery in one transaction. Never throws, because a hook must continue even if saving
+   * fails. With `once`, refuses if one of the items was shown in the session meanwhile.
    */
   save(suggestion: Suggestion, options?: SaveOptions): SaveResult
   /** The keys of items shown in this session; with `would`, also of those that would have been shown. Never throws. */
@@ -87,14 +87,16 @@ export type Suggestions = {
   mute(type: Mute["type"], name: string, at: number): void
   unmute(type: Mute["type"], name: string): boolean
   mutes(): Mute[]
+  /** Moves mutes, subscriptions and suggestions of a project to the one that it was joined to. */
+  renameProject(from: string, into: string): void
   /** Returns the learned weights. Never throws: without them the built-in weights apply. */
   weights(): Record<string, number>
   /** Undoes what was learned; suggestions and verdicts stay. Returns the number of weights. */
   resetWeights(): number
-  /** The position up to which sessions were checked for their use of suggestions. Undefined if never. */
-  observed(): ObservationPosition | undefined
-  saveObserved(observed: ObservationPosition): void
-  /** The time of the first suggestion, or `now` if there was none. */
+  /** The position up to which sessions were checked for their use of suggestions. Undefined if they were never checked. */
+  observationPosition(): ObservationPosition | undefined
+  saveObservationPosition(position: ObservationPosition): void
+  /** The time of the first call, which is stored: `now` if there was none before. */
   firstAt(now: number): number
   metrics(from?: number): Metrics
 
@@ -104,7 +106,7 @@ export type Suggestions = {
   secretOf(id: string): string | undefined
   disable(id: string, because: string): void
 
-  /** Webhook deliveries that are due, at most `ofEach` per subscription, longest due first. */
+  /** Due webhook deliveries, grouped by subscription: at most `ofEach` of each, longest due first. */
   due(now: number, ofEach: number): DueDelivery[]
   /** The time of the next due delivery. Undefined if none is waiting. */
   nextDue(): number | undefined
@@ -112,7 +114,7 @@ export type Suggestions = {
   retryDead(now: number): number
   outbox(): OutboxCounts
 
-  /** A number that changes whenever another process has written. */
+  /** A number that changes whenever another process has written to the file. */
   version(): number
   /** Descriptions of damage; empty if there is none. */
   check(): string[]
@@ -130,7 +132,7 @@ export type Suggestions = {
 
 export const MAX_SUGGESTIONS = 10_000
 export const RETENTION_MS = 180 * DAY_MS
-const PRUNE_EVERY = 64
+const PRUNE_INTERVAL = 64
 const MAX_TEXT_LENGTH = 4_000
 const MAX_ITEMS = 20
 const CACHE_KB = 1_000
@@ -138,7 +140,7 @@ const CACHE_KB = 1_000
 export type SuggestionsOptions = {
   /** How long to wait for another writer, in milliseconds. A hook must not wait long. */
   busyMs?: number
-  /** Removes secrets from prompts, outputs and names of the moment. If omitted, the caller must have done so. */
+  /** Removes secrets from each new suggestion's moment (its items are redacted already), and in `redactAgain` from all data. */
   redact?: (text: string) => string
 }
 
@@ -155,20 +157,20 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
     }
   }
   const write = <T>(work: (db: Db) => T): T => withDb((open) => inTransaction(open, () => work(open)))
-  /** Returns `otherwise` instead of throwing, for hooks, which must not fail. */
-  const tryOr = <T>(work: (db: Db) => T, otherwise: T): T => {
+  /** Returns `fallback` instead of throwing, for hooks, which must not fail. */
+  const tryOr = <T>(work: (db: Db) => T, fallback: T): T => {
     try {
       return work(db())
     } catch {
-      return otherwise // the methods that use this document it
+      return fallback // the methods that use this function document it
     }
   }
   return {
-    save: (suggestion, how = {}) => {
+    save: (suggestion, saveOptions = {}) => {
       try {
         const open = db()
         const moment = withoutSecrets(suggestion.moment, options.redact)
-        return inTransaction(open, () => save(open, { ...suggestion, moment }, how))
+        return inTransaction(open, () => save(open, { ...suggestion, moment }, saveOptions))
       } catch (error) {
         return { kept: false, why: explanationOf(error) }
       }
@@ -183,9 +185,11 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
       ),
     unmute: (type, name) =>
       write((open) => open.prepare("delete from mute where type = ? and name = ?").run(type, name).changes > 0),
-    mutes: () => withDb((open) => rowQuery(open, "select type, name, at from mute order by type, name", MUTE).all()),
-    observed: () => withDb(observed),
-    saveObserved: (at) => write((open) => saveObserved(open, at)),
+    renameProject: (from, into) => write((open) => renameProject(open, from, into)),
+    mutes: () =>
+      withDb((open) => rowQuery(open, "select type, name, at from mute order by type, name", MUTE_ROW).all()),
+    observationPosition: () => withDb(observationPosition),
+    saveObservationPosition: (at) => write((open) => saveObservationPosition(open, at)),
     weights: () => tryOr(learnedWeights, {}),
     resetWeights: () => write(resetWeights),
     firstAt: (now) => write((open) => firstAt(open, now)),
@@ -208,9 +212,9 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
     version: () => withDb((open) => pragmaValue(open, "data_version", "integer")),
     forget: (refs, projects = []) =>
       withDb((open) => {
-        const gone = inTransaction(open, () => forget(open, refs, projects))
+        const deleted = inTransaction(open, () => forget(open, refs, projects))
         emptyLog(open)
-        return gone
+        return deleted
       }),
     redactAgain: () =>
       withDb((open) => {
@@ -227,7 +231,7 @@ function save(db: Db, suggestion: Suggestion, { would = false, subscription, onc
   if (once && moment.source && moment.session) {
     const shown = seen(db, moment.source, moment.session, would)
     if (items.some(({ key }) => shown.has(key)))
-      return { kept: false, why: "One of its items has been shown in this session meanwhile." }
+      return { kept: false, why: "One of its items was shown in this session meanwhile." }
   }
   if (subscription !== undefined) {
     const refusal = subscriptions.trigger(db, subscription, moment.at)
@@ -259,7 +263,7 @@ function save(db: Db, suggestion: Suggestion, { would = false, subscription, onc
     insert.run(seq, i + 1, kind, key, quotedBy(item), relevance, status, JSON.stringify(body))
   }
   if (subscription !== undefined) enqueueDelivery(db, seq, id, subscription, moment.at)
-  if (seq % PRUNE_EVERY === 0) prune(db, moment.at)
+  if (seq % PRUNE_INTERVAL === 0) prune(db, moment.at)
   return { kept: true, seq }
 }
 
@@ -275,16 +279,16 @@ function withoutSecrets(moment: Moment, redact: SuggestionsOptions["redact"] = (
 }
 
 function redactAgain(db: Db, redact: SuggestionsOptions["redact"] = (text) => text): number {
-  const touched = new Set<number>()
+  const changedSeqs = new Set<number>()
   const moments = rowQuery(db, "select seq, moment from suggestion", { seq: "integer", moment: "text" }).all()
   const setMoment = db.prepare("update suggestion set moment = ? where seq = ?")
   for (const { seq, moment } of moments) {
     const clean = JSON.stringify(withoutSecrets(JSON.parse(moment) as Moment, redact))
     if (clean === moment) continue
     setMoment.run(clean, seq)
-    touched.add(seq)
+    changedSeqs.add(seq)
   }
-  const items = rowQuery(db, "select suggestion, number, key, body from item", ITEM_TEXT).all()
+  const items = rowQuery(db, "select suggestion, number, key, body from item", ITEM_TEXT_ROW).all()
   const setItem = db.prepare("update item set key = ?, body = ? where suggestion = ? and number = ?")
   for (const { suggestion, number, key, body } of items) {
     const fields = Object.entries(JSON.parse(body) as Record<string, unknown>)
@@ -293,22 +297,22 @@ function redactAgain(db: Db, redact: SuggestionsOptions["redact"] = (text) => te
     )
     if (clean === body && redact(key) === key) continue
     setItem.run(redact(key), clean, suggestion, number)
-    touched.add(suggestion)
+    changedSeqs.add(suggestion)
   }
   redactPatterns(db, redact)
-  return touched.size
+  return changedSeqs.size
 }
 
 function redactPatterns(db: Db, redact: (text: string) => string): void {
   const rows = rowQuery(db, "select id, patterns from subscription", { id: "text", patterns: "text" }).all()
-  const set = db.prepare("update subscription set patterns = ? where id = ?")
+  const update = db.prepare("update subscription set patterns = ? where id = ?")
   for (const { id, patterns } of rows) {
     const stored: Pattern[] = JSON.parse(patterns)
-    const clean = JSON.stringify(stored.map((one) => ({ ...one, pattern: redact(one.pattern) })))
-    if (clean !== patterns) set.run(clean, id)
+    const clean = JSON.stringify(stored.map((item) => ({ ...item, pattern: redact(item.pattern) })))
+    if (clean !== patterns) update.run(clean, id)
   }
 }
-const ITEM_TEXT = { suggestion: "integer", number: "integer", key: "text", body: "text" } as const
+const ITEM_TEXT_ROW = { suggestion: "integer", number: "integer", key: "text", body: "text" } as const
 
 /** Truncates long texts, so that this file stays small. */
 function truncateTexts<T extends Moment | Item>(record: T): T {
@@ -320,13 +324,13 @@ function truncateTexts<T extends Moment | Item>(record: T): T {
   ) as T
 }
 
-/** The conversation that an item quotes, in the form in which `forget` looks it up. */
+/** Returns the ref of the conversation that an item quotes, in the form in which `forget` looks it up. */
 function quotedBy({ ref }: Item): string | null {
   const quoted = ref === undefined ? undefined : parseCompleteRef(ref)
   return quoted ? formatRef(conversationRefOf(quoted)) : null
 }
 
-/** Keeps suggestions with a pending delivery, however old they are. */
+/** Deletes suggestions that are too old, and the oldest if there are too many, but none with a pending delivery. */
 function prune(db: Db, now: number): void {
   const deletedSeqs = valueQuery(
     db,
@@ -354,8 +358,8 @@ function seen(db: Db, source: SourceId, session: string, would: boolean): Set<st
   return new Set(keys)
 }
 
-type Row = RowOf<typeof ROW>
-const ROW = {
+type SuggestionRow = RowOf<typeof SUGGESTION_ROW>
+const SUGGESTION_ROW = {
   seq: "integer",
   id: "text",
   subscription: "text?",
@@ -364,9 +368,9 @@ const ROW = {
   latency_ms: "real",
   moment: "text",
 } as const
-const COLUMNS = "seq, id, subscription, would, status, latency_ms, moment"
+const SUGGESTION_COLUMNS = "seq, id, subscription, would, status, latency_ms, moment"
 
-const MATCHING = `from suggestion
+const FROM_MATCHING = `from suggestion
   where (@status is null or status = @status) and (@would is null or would = @would)
     and (@project is null or project = @project) and (@subscription is null or subscription = @subscription)
     and (@from is null or at >= @from) and seq > @after`
@@ -375,9 +379,17 @@ function list(
   db: Db,
   { status, would, project, subscription, from, after, limit }: SuggestionFilter,
 ): StoredSuggestion[] {
-  const newestFirst = rowQuery(db, `select ${COLUMNS} ${MATCHING} order by seq desc limit @limit`, ROW)
-  const oldestFirst = rowQuery(db, `select ${COLUMNS} ${MATCHING} order by seq limit @limit`, ROW)
-  const rows = (after === undefined ? newestFirst : oldestFirst).all({
+  const selectNewestFirst = rowQuery(
+    db,
+    `select ${SUGGESTION_COLUMNS} ${FROM_MATCHING} order by seq desc limit @limit`,
+    SUGGESTION_ROW,
+  )
+  const selectByAge = rowQuery(
+    db,
+    `select ${SUGGESTION_COLUMNS} ${FROM_MATCHING} order by seq limit @limit`,
+    SUGGESTION_ROW,
+  )
+  const rows = (after === undefined ? selectNewestFirst : selectByAge).all({
     status: status ?? null,
     would: would === undefined ? null : Number(would),
     project: project ?? null,
@@ -389,16 +401,33 @@ function list(
   return rows.map((row) => withItems(db, row))
 }
 
-function get(db: Db, id: string, isVisible = (_project: string) => true): StoredSuggestion | undefined {
-  if (id === "") return undefined
-  const named = "select id, project from suggestion where substr(id, 1, length(@id)) = @id"
-  const all = rowQuery(db, named, { id: "text", project: "text" }).all({ id })
-  const visible = all.filter(({ project }) => isVisible(project))
-  const match = visible.find((row) => row.id === id) ?? (visible.length === 1 ? visible[0] : undefined)
-  return match && withItems(db, rowQuery(db, `select ${COLUMNS} from suggestion where id = ?`, ROW).get(match.id)!)
+function renameProject(db: Db, from: string, into: string): void {
+  const paths = { from, into }
+  db.prepare("update or ignore mute set name = @into where type = 'project' and name = @from").run(paths)
+  db.prepare("delete from mute where type = 'project' and name = ?").run(from)
+  db.prepare("update subscription set project = @into where project = @from").run(paths)
+  db.prepare("update suggestion set project = @into where project = @from").run(paths)
 }
 
-function withItems(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): StoredSuggestion {
+function get(db: Db, id: string, isVisible = (_project: string) => true): StoredSuggestion | undefined {
+  if (id === "") return undefined
+  const selectByPrefix = "select id, project from suggestion where substr(id, 1, length(@id)) = @id"
+  const candidates = rowQuery(db, selectByPrefix, { id: "text", project: "text" }).all({ id })
+  const visible = candidates.filter(({ project }) => isVisible(project))
+  const match = visible.find((row) => row.id === id) ?? (visible.length === 1 ? visible[0] : undefined)
+  return (
+    match &&
+    withItems(
+      db,
+      rowQuery(db, `select ${SUGGESTION_COLUMNS} from suggestion where id = ?`, SUGGESTION_ROW).get(match.id)!,
+    )
+  )
+}
+
+function withItems(
+  db: Db,
+  { seq, id, subscription, would, status, latency_ms, moment }: SuggestionRow,
+): StoredSuggestion {
   const items = rowQuery(
     db,
     "select number, kind, key, relevance, status, body from item where suggestion = ? order by number",
@@ -443,13 +472,13 @@ function firstAt(db: Db, now: number): number {
   return Number(db.prepare("select value from meta where key = 'first_at'").pluck().get())
 }
 
-function observed(db: Db): ObservationPosition | undefined {
+function observationPosition(db: Db): ObservationPosition | undefined {
   const readMeta = (key: string) => valueQuery(db, "select value from meta where key = ?", "text").get(key)
   const [token, seq] = [readMeta("observed_token"), readMeta("observed_seq")]
   return token === undefined || seq === undefined ? undefined : { token, seq: Number(seq) }
 }
 
-function saveObserved(db: Db, { token, seq }: ObservationPosition): void {
+function saveObservationPosition(db: Db, { token, seq }: ObservationPosition): void {
   const put = db.prepare("insert or replace into meta (key, value) values (?, ?)")
   put.run("observed_token", token)
   put.run("observed_seq", String(seq))
@@ -463,19 +492,19 @@ function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): numb
       remove(db, seq)
     }
   }
-  const shownIn = valueQuery(
+  const selectShownIn = valueQuery(
     db,
     "select seq from suggestion where session = ? and (source is null or source = ?)",
     "integer",
   )
-  const ofProject = valueQuery(db, "select seq from suggestion where project = ?", "integer")
+  const selectOfProject = valueQuery(db, "select seq from suggestion where project = ?", "integer")
   const storedProjects = valueQuery(db, "select distinct project from suggestion", "text").all()
   for (const project of projects)
-    for (const spelling of storedProjects) if (isSamePath(spelling, project)) drop(ofProject.all(spelling))
+    for (const spelling of storedProjects) if (isSamePath(spelling, project)) drop(selectOfProject.all(spelling))
   for (const ref of refs) {
     const name = formatRef(conversationRefOf(ref))
-    drop(shownIn.all(ref.id, ref.source))
-    // A ref may contain only a prefix of the conversation's id.
+    drop(selectShownIn.all(ref.id, ref.source))
+    // An item's ref may contain only a prefix of the conversation's id.
     deleted += db
       .prepare("delete from item where quotes is not null and substr(@name, 1, length(quotes)) = quotes")
       .run({ name }).changes

@@ -35,11 +35,11 @@ export function recordVerdict(
     if (learn && verdict !== undefined) applyVerdict(db, seq, item, verdict, learn)
   }
   const statuses = valueQuery(db, "select status from item where suggestion = ?", STATUSES).all(seq)
-  const hasStatus = (wanted: Status) => statuses.includes(wanted)
-  const all = number === undefined || statuses.every((each) => each === status)
+  const hasStatus = (searched: Status) => statuses.includes(searched)
+  const isUniform = number === undefined || statuses.every((itemStatus) => itemStatus === status)
   const overall: Status = hasStatus("used")
     ? "used"
-    : all
+    : isUniform
       ? status
       : hasStatus("shown") || hasStatus("dismissed")
         ? "shown"

@@ -3,11 +3,14 @@ import ipaddr from "ipaddr.js"
 import { codeOf } from "../../core/error.ts"
 
 /** The destination of a message, with the one address that was checked and will be connected to. */
-export type Target = { url: URL; address: string }
-export type Lookup = (host: string) => Promise<{ address: string }[]>
+export type DeliveryTarget = { url: URL; address: string }
+export type DnsLookup = (host: string) => Promise<{ address: string }[]>
 
 const MAX_URL_LENGTH = 2_000
-/** The address of the host of Azure's virtual machines, which answers only there. No range contains it. */
+/**
+ * The address at which Azure offers services to its virtual machines. It works only inside Azure, and no reserved range
+ * contains it.
+ */
 const AZURE_HOST = "168.63.129.16"
 
 /**
@@ -18,8 +21,8 @@ const AZURE_HOST = "168.63.129.16"
 export async function targetOf(
   text: string,
   allowed: readonly string[],
-  lookup: Lookup = (host) => systemLookup(host, { all: true }),
-): Promise<Target | { refused: string }> {
+  lookup: DnsLookup = (host) => systemLookup(host, { all: true }),
+): Promise<DeliveryTarget | { refused: string }> {
   const checked = checkUrl(text, allowed)
   if ("refused" in checked) return checked
   const { url, isAllowed } = checked
@@ -39,7 +42,7 @@ export async function targetOf(
     : { url, address: first.address }
 }
 
-/** Checks that need no DNS lookup. */
+/** Makes all checks that need no DNS lookup. */
 export function checkUrl(
   text: string,
   allowed: readonly string[],
@@ -55,7 +58,7 @@ export function checkUrl(
   const isAllowed = isAllowedHost(url, allowed)
   if (url.protocol === "http:" && !isAllowed)
     return {
-      refused: `it must begin with https://, because others could read it without TLS. ${howToAllow(url)}`,
+      refused: `it must begin with https://, because anybody on the network could read it without TLS. ${howToAllow(url)}`,
     }
   if (!isAllowed && ipaddr.isValid(host) && !isPublic(host))
     return { refused: `${host} is not on the public internet. ${howToAllow(url)}` }
@@ -76,12 +79,12 @@ function isAllowedHost(url: URL, allowed: readonly string[]): boolean {
   const port = url.port || (url.protocol === "https:" ? "443" : "80")
   const name = url.hostname.toLowerCase()
   return allowed.some((one) => {
-    const wanted = one.trim().toLowerCase()
-    return wanted !== "" && (wanted === name || wanted === `${name}:${port}`)
+    const allowedHost = one.trim().toLowerCase()
+    return allowedHost !== "" && (allowedHost === name || allowedHost === `${name}:${port}`)
   })
 }
 
-/** The host without the brackets of IPv6. */
+/** Returns the host without the brackets around an IPv6 address. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "")
 }

@@ -9,8 +9,8 @@ export const MAX_BODY_BYTES = 20_000
 const MAX_TEXT_LENGTH = 2_000
 
 /**
- * The part of a suggestion that leaves this machine, redacted and below 20 kB: the items, without the prompt or output that led
- * to them, and the project's name without its path.
+ * Builds the part of a suggestion that leaves this machine, redacted and shorter than 20 kB: the items, without the prompt or
+ * output that led to them, and the project's name without its path.
  */
 export function webhookBody({ id, seq, subscription, moment, items }: StoredSuggestion): string {
   for (let count = items.length; ; count--) {
@@ -23,16 +23,16 @@ export function webhookBody({ id, seq, subscription, moment, items }: StoredSugg
         subscription,
         project: basename(moment.project),
         event: moment.event,
-        file: moment.file === undefined ? undefined : clean(fileIn(moment)),
+        file: moment.file === undefined ? undefined : cleanText(fileIn(moment)),
         items: items.slice(0, count).map(({ number, kind, title, summary, reason, ref, file, symbol, relevance }) => ({
           number,
           kind,
-          title: clean(title),
-          summary: clean(summary),
-          reason: clean(reason),
+          title: cleanText(title),
+          summary: cleanText(summary),
+          reason: cleanText(reason),
           ref,
-          file: file && clean(file),
-          symbol: symbol && clean(symbol),
+          file: file && cleanText(file),
+          symbol: symbol && cleanText(symbol),
           relevance,
         })),
         items_left_out: items.length - count || undefined,
@@ -44,7 +44,7 @@ export function webhookBody({ id, seq, subscription, moment, items }: StoredSugg
 }
 
 /** Hidden characters are removed first, because they could be inside a secret. */
-function clean(text: string): string {
+function cleanText(text: string): string {
   return redactText(visibleText(text)).slice(0, MAX_TEXT_LENGTH)
 }
 

@@ -1,18 +1,18 @@
 import { createHmac, randomBytes } from "node:crypto"
 
-// The prefix of a secret in Standard Webhooks. With any of its libraries, the receiver can check that a message is from dex,
-// complete and recent.
+// Signs webhooks as the Standard Webhooks specification requires. With any library for that standard, the receiver can check that
+// a message is from dex, complete and recent.
 
-const PREFIX = "whsec_"
+const SECRET_PREFIX = "whsec_"
 
 export function newSecret(): string {
-  return PREFIX + randomBytes(32).toString("base64")
+  return SECRET_PREFIX + randomBytes(32).toString("base64")
 }
 
 /** The headers of one attempt, with the message's id and the attempt's time. */
 export function signedHeaders(secret: string, id: string, at: number, body: string): Record<string, string> {
   const timestamp = Math.floor(at / 1000)
-  const key = Buffer.from(secret.slice(PREFIX.length), "base64")
+  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), "base64")
   const signature = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64")
   return { "webhook-id": id, "webhook-timestamp": String(timestamp), "webhook-signature": `v1,${signature}` }
 }

@@ -2,14 +2,15 @@ import type { Item } from "../../core/suggestion.ts"
 import type { LearnWeights } from "../../store/suggestions/verdicts.ts"
 
 /**
- * The most that feedback can change the weight of a kind, in log-odds. A verdict changes the weights by one step of logistic
- * regression on the item's kind and features. The limits ensure that no series of clicks can silence a kind forever, or show all
- * of its items.
+ * The most that feedback can change the weight of a kind or of a feature, in log-odds. A verdict changes the weights by one step
+ * of logistic regression on the item's kind and features. The limits ensure that no series of clicks can silence a kind forever,
+ * or show all of its items.
  */
 export const MAX_KIND_WEIGHT = 1
 export const MAX_FEATURE_WEIGHT = 0.5
 /**
- * The most that all feedback together can move an item's log-odds. It can move a relevance of 0.5 to anywhere from 0.27 to 0.73.
+ * The most that all feedback together can change an item's log-odds. For example, it can change a relevance of 0.5 to anything
+ * from 0.27 to 0.73.
  */
 export const MAX_SHIFT = 1
 const LEARNING_RATE = 0.2
@@ -38,8 +39,8 @@ export function adjustedRelevance(
 }
 
 function termsOf({ kind, features }: Pick<Item, "kind" | "features">): Record<string, number> {
-  const named = Object.entries(features).map(([name, value]) => [`${kind}.${name}`, clamp(value, 1)] as const)
-  return { [`kind:${kind}`]: 1, ...Object.fromEntries(named) }
+  const namedFeatures = Object.entries(features).map(([name, value]) => [`${kind}.${name}`, clamp(value, 1)] as const)
+  return { [`kind:${kind}`]: 1, ...Object.fromEntries(namedFeatures) }
 }
 
 function clamp(value: number, bound: number): number {

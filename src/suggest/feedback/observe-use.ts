@@ -8,22 +8,22 @@ import { learnFromVerdict } from "./feedback.ts"
 
 const OBSERVED_PERIOD_MS = 7 * DAY_MS
 /**
- * The most sessions to read at once. The rest is left for the next time; sessions of the same batch of changes may exceed the
- * limit.
+ * The maximum number of sessions to read at once. Further sessions are read the next time. All sessions in the last batch of
+ * changes are read, even if they exceed the limit.
  */
 const MAX_SESSIONS = 50
 const BATCH = 100
 
 /**
- * Finds suggestions that sessions used without giving a verdict: they opened a ref with dex, or edited a file. Reads the history,
- * and returns how many items are newly used. A given verdict is not changed. A session is read if it changed or received a
+ * Marks the suggested items that sessions used without giving a verdict, by opening a ref with dex or editing a file. Reads the
+ * history, and returns how many items were marked. A given verdict is not changed. A session is read if it changed or received a
  * suggestion since the last time. If there is nothing new, nothing is read.
  */
 export async function observeUse(store: HistoryReader, suggestions: Suggestions, now: number): Promise<number> {
   const revision = await store.revision()
-  const last = suggestions.observed()
+  const lastObserved = suggestions.observationPosition()
   const [newest] = suggestions.list({ would: false, limit: 1 })
-  if (newest === undefined || (last?.token === revision && last.seq >= newest.seq)) return 0
+  if (newest === undefined || (lastObserved?.token === revision && lastObserved.seq >= newest.seq)) return 0
   const shown = suggestions.list({ from: now - OBSERVED_PERIOD_MS, would: false, limit: 1_000 }).reverse()
   const openBySession = Map.groupBy(shown.filter(isOpen), sessionOf)
   const observedSessions = new Set<string>()
@@ -34,7 +34,7 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
   }
 
   // Conversations that change in the meantime appear in the feed again, so nothing is missed.
-  let { token, seq } = last ?? { token: revision, seq: 0 }
+  let { token, seq } = lastObserved ?? { token: revision, seq: 0 }
   let feed: Changes
   do {
     feed = await store.changes(token, BATCH)
@@ -52,7 +52,7 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
     }
     seq = suggestion.seq
   }
-  suggestions.saveObserved({ token, seq })
+  suggestions.saveObservationPosition({ token, seq })
   return used
 }
 
@@ -86,7 +86,7 @@ function isOpen({ moment, items }: StoredSuggestion): boolean {
   return isKnownSession && items.some(({ status }) => status === "shown" || status === "pending")
 }
 
-/** The effects after `from`, up to and including `to`. */
+/** Returns the files edited and the refs opened after `from`, up to and including `to`. */
 function actionsIn(messages: readonly StoredMessage[], from: number, to: number): SessionActions {
   const inRange = messages.filter(({ at }) => at !== undefined && at > from && at <= to)
   return {
@@ -99,24 +99,24 @@ function actionsIn(messages: readonly StoredMessage[], from: number, to: number)
   }
 }
 
-const TOOL = /(?:^|_)dex_(?:get|timeline)$/
-const COMMAND = /\bdex (?:show|get|timeline|read|scan) +['"]?([\w:.#§/-]{4,200})/g
+const READ_TOOL = /(?:^|_)dex_(?:get|timeline)$/
+const READ_COMMAND = /\bdex (?:show|get|timeline|read|scan) +['"]?([\w:.#§/-]{4,200})/g
 
 function openedBy(tool: string, input: string): string[] {
-  if (!TOOL.test(tool)) return [...input.matchAll(COMMAND)].map(([, ref]) => ref!)
+  if (!READ_TOOL.test(tool)) return [...input.matchAll(READ_COMMAND)].map(([, ref]) => ref!)
   try {
     const { ids, id } = JSON.parse(input) as { ids?: unknown; id?: unknown }
     return [...(Array.isArray(ids) ? ids : []), id].filter((one) => typeof one === "string")
   } catch {
-    return [] // a freeform tool of that name
+    return [] // The input is not JSON: it belongs to a freeform tool with the same name.
   }
 }
 
-/** The actions of a session after it received a suggestion. */
+/** The actions of a session in a period of time. */
 export type SessionActions = {
-  /** Refs that it opened with dex, as it wrote them. */
+  /** Refs that the session opened with dex, as it wrote them. */
   refs: readonly string[]
-  /** Files that it edited; absolute paths, or relative to the project. */
+  /** Files that the session edited; absolute paths, or relative to the project. */
   files: readonly string[]
 }
 

@@ -9,7 +9,7 @@ import type { Finder } from "./finder.ts"
 
 const MAX_CANDIDATES = 2
 const MAX_FILES = 3
-/** The similarity from which an error is the same one with the same names, not only a similar one. */
+/** An error that is at least this similar counts as the same error with the same names. */
 const MIN_SAME_SIMILARITY = 0.9
 const MAX_EDIT_LINES = 8
 const MAX_LINE_LENGTH = 160
@@ -48,7 +48,7 @@ export const findFix: Finder = ({ knowledge }, moment) => {
     })
 }
 
-/** The changed lines without their context: those nearest to the error, in the edit's order. */
+/** The changed lines without their context. Those nearest to the error are chosen, and kept in the edit's order. */
 function editLines({ edit, error }: FoundFix): string[] {
   const changes = changesIn(edit)
   const place = locationInError(error)
@@ -56,16 +56,16 @@ function editLines({ edit, error }: FoundFix): string[] {
     if (place === undefined || fileNameOf(file) !== fileNameOf(place.file)) return Number.MAX_SAFE_INTEGER
     return from === 0 ? Number.MAX_SAFE_INTEGER - 1 : Math.max(0, from - place.line, place.line - to)
   }
-  let room = MAX_EDIT_LINES
+  let linesLeft = MAX_EDIT_LINES
   const shown = new Map<Change, string[]>()
   for (const change of changes.toSorted((a, b) => distanceToError(a) - distanceToError(b))) {
-    shown.set(change, change.lines.slice(0, room))
-    room = Math.max(0, room - change.lines.length)
+    shown.set(change, change.lines.slice(0, linesLeft))
+    linesLeft = Math.max(0, linesLeft - change.lines.length)
   }
   return changes.flatMap((change) => shown.get(change)!).map((line) => line.slice(0, MAX_LINE_LENGTH))
 }
 
-/** Lines that were changed together, and their former line numbers; 0 if these were not recorded. */
+/** Lines that were changed together, with their former line numbers, which are 0 if they were not recorded. */
 type Change = { file: string; from: number; to: number; lines: string[] }
 
 function changesIn(diff: string): Change[] {
@@ -95,12 +95,12 @@ function changesIn(diff: string): Change[] {
 
 const NAME = /[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*/g
 
-/** Names in the added lines that look like code. */
+/** Names that look like code and occur in the added lines, but not in the removed lines. */
 function newNames(edit: string[]): string[] {
   const namesIn = (sign: string) =>
     edit.filter((line) => line.startsWith(sign)).flatMap((line) => line.match(NAME) ?? [])
-  const before = new Set(namesIn("-"))
-  return [...new Set(namesIn("+"))].filter((name) => !before.has(name) && isCode(name))
+  const removedNames = new Set(namesIn("-"))
+  return [...new Set(namesIn("+"))].filter((name) => !removedNames.has(name) && isCode(name))
 }
 
 function isCode(name: string): boolean {

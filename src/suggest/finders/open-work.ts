@@ -5,12 +5,12 @@ import { failingTests } from "../../learn/test-runs/status.ts"
 import { mayBeShown } from "./decision.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// Finds unfinished work of the last conversation in this project, and failing tests.
+// Finds what the last conversation in this project worked on, and failing tests.
 
 const MAX_FILES = 3
 const MAX_DECISIONS = 10
 const MAX_LENGTH = 160
-const HOUR = 3_600_000
+const HOUR_MS = 3_600_000
 
 export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   if (moment.event !== "session_start" && moment.event !== "asked") return []
@@ -24,20 +24,20 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
     .slice(0, MAX_FILES)
     .map(({ path }) => path)
   if (files.length === 0) return []
-  const hours = Math.max(0, moment.at - last.at) / HOUR
+  const hours = Math.max(0, moment.at - last.at) / HOUR_MS
   const onBranch = last.branch !== undefined && last.branch === moment.branch
-  const [failed] = failingTests(knowledge, moment.project).tests.filter(
+  const [failedTest] = failingTests(knowledge, moment.project).tests.filter(
     (test) => test.is_own_words && test.at <= moment.at,
   )
-  const [decided] = knowledge.decisions
+  const [lastDecision] = knowledge.decisions
     .knownDecisions({
       project: moment.project,
       exactly: true,
       limit: MAX_DECISIONS,
     })
     .decisions.filter(({ reversed_by, at }) => !reversed_by && (at ?? 0) <= moment.at)
-  // Considers only the last decision: if it may not be shown, an older one would be misleading.
-  const isShown = decided !== undefined && (moment.event === "asked" || mayBeShown(decided))
+  // Consider only the last decision: if it may not be shown, an older one would be misleading.
+  const isShown = lastDecision !== undefined && (moment.event === "asked" || mayBeShown(lastDecision))
   const titleText = last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
   return [
     {
@@ -46,8 +46,8 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
       title: `Last worked on here on ${localMinute(last.at)}${titleText}`,
       summary: [
         `Edited ${files.join(", ")}.`,
-        ...(failed ? [`Failing when last seen: ${failed.test.slice(0, MAX_LENGTH)}.`] : []),
-        ...(isShown ? [`Decided last: "${decided.quote.slice(0, MAX_LENGTH)}"`] : []),
+        ...(failedTest ? [`Failing when last seen: ${failedTest.test.slice(0, MAX_LENGTH)}.`] : []),
+        ...(isShown ? [`Decided last: "${lastDecision.quote.slice(0, MAX_LENGTH)}"`] : []),
       ].join("\n"),
       reason: onBranch ? "It was on the same branch." : "It is the last conversation here that changed anything.",
       ref: formatRef({ source: last.source, id: last.id }),
@@ -69,7 +69,7 @@ const MAX_NAMED = 3
 export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined && moment.event !== "session_start" && moment.event !== "asked") return []
-  if (moment.error !== undefined) return []
+  if (moment.error !== undefined || (file === undefined && moment.symbol !== undefined)) return []
   const tests = failingTests(knowledge, moment.project, file).tests.filter(
     ({ at, ref, test, is_own_words }) =>
       at <= moment.at &&
@@ -80,14 +80,14 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   const [newest] = tests
   if (!newest) return []
   const namedTests = tests.slice(0, MAX_NAMED)
-  const more = tests.length > namedTests.length ? ` and ${tests.length - namedTests.length} more` : ""
+  const moreText = tests.length > namedTests.length ? ` and ${tests.length - namedTests.length} more` : ""
   const scope = file === undefined ? "in this project" : `of ${fileNameOf(file)}`
   const candidate: Candidate = {
     kind: "warning",
     key: `failing:${namedTests.map(({ test }) => test).join("\n")}`,
-    title: `Failing ${scope} when last seen, on ${localDay(newest.at)}: ${namedTests.map(({ test }) => test).join(", ")}${more}`,
+    title: `Failing ${scope} when last seen, on ${localDay(newest.at)}: ${namedTests.map(({ test }) => test).join(", ")}${moreText}`,
     summary: newest.is_own_words && newest.message !== undefined ? newest.message.slice(0, 200) : "",
-    reason: `${tests.length === 1 ? "It" : "They"} failed in a run of the tests, and no later run that is known passed.`,
+    reason: `${tests.length === 1 ? "It" : "They"} failed in a run of the tests, and no later known run passed.`,
     ref: newest.ref,
     file: newest.file,
     names: namedTests.flatMap(({ test, file }) => [lastWord(test), ...(file === undefined ? [] : [fileNameOf(file)])]),
@@ -101,7 +101,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   return [candidate]
 }
 
-/** True for a test's name, which is the project's own; a long text may be a stranger's. */
+/** True if the text is short enough to be a test's name. A longer text may contain a stranger's words. */
 function isName(test: string): boolean {
   return test.length <= 120
 }

@@ -17,7 +17,7 @@ export type Trigger = {
   lastFile?: string
 }
 
-export type Match = { subscription: Subscription; pattern: Pattern }
+export type SubscriptionMatch = { subscription: Subscription; pattern: Pattern }
 
 const MAX_PATTERNS = 20
 const MAX_WORDS_LENGTH = 200
@@ -31,7 +31,7 @@ export function matchingSubscriptions(
   subscriptions: readonly Subscription[],
   trigger: Trigger,
   platform = process.platform,
-): Match[] {
+): SubscriptionMatch[] {
   const isMatching = matchingPattern(trigger)
   return subscriptions
     .filter(({ enabled, project }) => enabled && isSamePath(project, trigger.project, platform))
@@ -98,16 +98,16 @@ const MAX_LENGTH = 200
 const MAX_ALTERNATIVES = 8
 const MAX_SEGMENTS = 20
 const MAX_PATH_LENGTH = 4_096
-/** The most folders in a path. Without this limit, a path of 2,000 folders could be compared from each of them. */
+/** The maximum number of folders in a path. Without this limit, a path of 2,000 folders could be compared from each of them. */
 const MAX_PATH_DEPTH = 100
 
 /** Tests a path that is relative to its project and uses `/`. */
 export type Glob = (path: string) => boolean
 
 /**
- * A glob without regular expressions, so that no pattern can be slow: `*` and `?` within a segment, `**` across segments
- * (at the end: everything below), `{a,b}`. Brackets are literal: `app/[id]/page.tsx` is a file. Names that begin with a dot
- * match like others.
+ * Returns a test for paths, or the reason why the glob is invalid. Supports `*` and `?` within a segment, `**` across segments
+ * (at the end, everything below), and `{a,b}`. Brackets are literal, as in `app/[id]/page.tsx`, and `*` also matches names that
+ * begin with a dot. Uses no regular expressions, so that no pattern can be slow.
  */
 export function globOf(pattern: string): Glob | { wrong: string } {
   const trimmed = pattern.trim().replaceAll("\\", "/").replace(/^\.\//, "")
@@ -116,12 +116,14 @@ export function globOf(pattern: string): Glob | { wrong: string } {
   if (trimmed.startsWith("!")) return { wrong: "must say what to watch, not what to leave out" }
   if (trimmed.startsWith("/") || /^[a-z]:/i.test(trimmed) || trimmed.split("/").includes(".."))
     return { wrong: "must be a path below the project, like src/auth/**" }
-  const alternatives = expand(trimmed)
+  const alternatives = expandBraces(trimmed)
   if (alternatives === undefined)
-    return { wrong: `may contain braces like {a,b}, not nested, for at most ${MAX_ALTERNATIVES} paths in all` }
+    return {
+      wrong: `has braces that dex cannot use; write {a,b}, not nested, for at most ${MAX_ALTERNATIVES} paths in all`,
+    }
   if (alternatives.some((alternative) => alternative.split("/").length > MAX_SEGMENTS))
     return { wrong: `has more than ${MAX_SEGMENTS} names; use ** for any number of folders` }
-  const wanted = alternatives.map((alternative) =>
+  const segmentLists = alternatives.map((alternative) =>
     alternative
       .replace(/(^|\/)\*\*$/, "$1**/*")
       .split("/")
@@ -131,8 +133,8 @@ export function globOf(pattern: string): Glob | { wrong: string } {
     if (path.length > MAX_PATH_LENGTH) return false
     const segments = path.replaceAll("\\", "/").split("/")
     if (segments.length > MAX_PATH_DEPTH) return false
-    return wanted.some((one) =>
-      fits(
+    return segmentLists.some((one) =>
+      matchesWildcards(
         one.length,
         segments.length,
         (p) => one[p]!.isAnyDepth,
@@ -142,7 +144,7 @@ export function globOf(pattern: string): Glob | { wrong: string } {
   }
 }
 
-function expand(pattern: string): string[] | undefined {
+function expandBraces(pattern: string): string[] | undefined {
   let beginnings = [""]
   let rest = pattern
   for (;;) {
@@ -165,11 +167,11 @@ function segmentOf(pattern: string): Segment {
   if (!/[*?]/.test(pattern)) return { isAnyDepth: false, matchesPieces: (text) => text === pattern }
   if (/^\*+$/.test(pattern)) return { isAnyDepth: pattern === "**", matchesPieces: () => true }
   const characters = Array.from(pattern, (_, i) => pattern.charCodeAt(i))
-  const matches = (p: number, code: number) => characters[p] === QUESTION || characters[p] === code
+  const matches = (p: number, code: number) => characters[p] === QUESTION_MARK || characters[p] === code
   return {
     isAnyDepth: false,
     matchesPieces: (text) =>
-      fits(
+      matchesWildcards(
         characters.length,
         text.length,
         (p) => characters[p] === STAR,
@@ -179,21 +181,24 @@ function segmentOf(pattern: string): Segment {
 }
 
 const STAR = "*".charCodeAt(0)
-const QUESTION = "?".charCodeAt(0)
+const QUESTION_MARK = "?".charCodeAt(0)
 
-/** True if the text matches the pieces. Only the last star is ever retried, so this takes at most pattern × text steps. */
-function fits(
-  pattern: number,
-  text: number,
+/**
+ * Matches a text against a pattern, both given by their lengths and by functions that compare positions. Only the last star is
+ * retried, so this takes at most `patternLength` × `textLength` steps.
+ */
+function matchesWildcards(
+  patternLength: number,
+  textLength: number,
   isStar: (p: number) => boolean,
   same: (p: number, t: number) => boolean,
 ): boolean {
   let [p, t, star, from] = [0, 0, -1, 0]
-  while (t < text) {
-    if (p < pattern && isStar(p)) {
+  while (t < textLength) {
+    if (p < patternLength && isStar(p)) {
       star = p++
       from = t
-    } else if (p < pattern && same(p, t)) {
+    } else if (p < patternLength && same(p, t)) {
       p++
       t++
     } else if (star >= 0) {
@@ -201,6 +206,6 @@ function fits(
       t = ++from
     } else return false
   }
-  while (p < pattern && isStar(p)) p++
-  return p === pattern
+  while (p < patternLength && isStar(p)) p++
+  return p === patternLength
 }

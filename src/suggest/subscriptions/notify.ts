@@ -3,17 +3,17 @@ import { type Item, type Moment, newSuggestionId, type Pattern } from "../../cor
 import { mayContainSecret } from "../../redact/may-contain-secret.ts"
 import type { SaveResult, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { withRedactedNames } from "../redacted-moment.ts"
-import { type Match, matchingSubscriptions, type Trigger } from "./matching.ts"
+import { matchingSubscriptions, type SubscriptionMatch, type Trigger } from "./matching.ts"
 
 export type TriggerParts = {
   suggestions: Suggestions
   /** The items for a moment, best first, without items that may not be shown unasked. */
   suggest(moment: Moment): Promise<Item[]>
-  /** Measures durations. */
+  /** The time in milliseconds, for measuring durations. */
   clock(): number
 }
 
-export type SubscriptionNotice = { subscription: string; suggestion: string; items: number; kept: SaveResult }
+export type SubscriptionNotice = { subscription: string; suggestion: string; items: number; saved: SaveResult }
 
 /**
  * Notifies the subscriptions that match a trigger. Each gets one suggestion, stored in one transaction with the webhook's
@@ -26,8 +26,8 @@ export async function notifySubscriptions(parts: TriggerParts, trigger: Trigger)
   const resultBySymbol = new Map<string | undefined, { moment: Moment; items: Item[]; latency_ms: number }>()
   const findFor = async ({ type, pattern }: Pattern) => {
     const symbol = type === "symbol" ? pattern.split(/[.#:]+/).at(-1)! : undefined
-    const known = resultBySymbol.get(symbol)
-    if (known) return known
+    const cached = resultBySymbol.get(symbol)
+    if (cached) return cached
     const moment = await withRedactedNames(momentOf(trigger, symbol))
     const started = clock()
     const items = await suggest(moment)
@@ -38,34 +38,34 @@ export async function notifySubscriptions(parts: TriggerParts, trigger: Trigger)
   const notices: SubscriptionNotice[] = []
   for (const { subscription, pattern } of matched) {
     const { moment, items, latency_ms } = await findFor(pattern)
-    const known = keysSentTo(suggestions, subscription.id, trigger.at)
-    const wanted = items
-      .filter(({ key, relevance }) => relevance >= subscription.min_relevance && !known.has(key))
+    const sentKeys = keysSentTo(suggestions, subscription.id, trigger.at)
+    const newItems = items
+      .filter(({ key, relevance }) => relevance >= subscription.min_relevance && !sentKeys.has(key))
       .slice(0, subscription.max_per_trigger)
-    if (wanted.length === 0) continue
+    if (newItems.length === 0) continue
     const id = newSuggestionId()
     const saved = suggestions.save(
-      { id, moment, items: wanted, status: "pending", latency_ms },
+      { id, moment, items: newItems, status: "pending", latency_ms },
       { subscription: subscription.id },
     )
-    notices.push({ subscription: subscription.id, suggestion: id, items: wanted.length, kept: saved })
+    notices.push({ subscription: subscription.id, suggestion: id, items: newItems.length, saved })
   }
   return notices
 }
 
 /** Patterns are stored redacted, so names are also compared in their redacted form. */
-async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger): Promise<Match[]> {
-  const all = suggestions.subscriptions(trigger.project)
-  const matched = matchingSubscriptions(all, trigger)
+async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger): Promise<SubscriptionMatch[]> {
+  const allSubscriptions = suggestions.subscriptions(trigger.project)
+  const matched = matchingSubscriptions(allSubscriptions, trigger)
   if (![trigger.file ?? "", ...(trigger.symbols ?? [])].some(mayContainSecret)) return matched
-  const { redactName } = await import("../../redact/name.ts")
+  const { redactName } = await import("../../redact/redact.ts")
   const { file, symbols } = trigger
   const redactedTrigger = {
     ...trigger,
     file: file && redactName(file),
     symbols: symbols?.map(redactName),
   }
-  const others = all.filter(({ id }) => !matched.some(({ subscription }) => subscription.id === id))
+  const others = allSubscriptions.filter(({ id }) => !matched.some(({ subscription }) => subscription.id === id))
   return [...matched, ...matchingSubscriptions(others, redactedTrigger)]
 }
 

@@ -56,7 +56,9 @@ export const restore = defineTool({
 })
 
 const importHistoryInput = object({
-  file: text("A backup, or the history.db of another machine."),
+  file: text(
+    "A backup, the history.db of another machine, or an export of ChatGPT, Claude or Gemini: the zip file or the JSON file in it.",
+  ),
   with_notes: optional(
     flag(
       "Also import its notes as your own. Use this only for a history of yours, because agents are shown your notes.",
@@ -67,17 +69,18 @@ export type ImportInput = Infer<typeof importHistoryInput>
 
 export const importHistory = defineTool({
   name: "import",
-  summary: "Merge another machine's history into this one",
+  summary: "Merge another machine's history, or an export, into this one",
   input: importHistoryInput,
   output: object({
     file: text(),
+    services: optional(listOf(text(), "If the file is an export: the sources of its conversations.")),
     conversations: integer("Conversations that are new or changed here."),
     messages: integer("Messages that are new here."),
     forgotten: integer("Conversations that were left out because they were deleted here."),
     notes_left_out: integer("Notes that were left out: `with_notes` imports them."),
     left_out: listOf(
       object({ what: text(), count: integer() }),
-      "Data that was not imported because dex does not write such data.",
+      "Data that was not imported: of a history, what dex never writes; of an export, what it could not read.",
     ),
     projects: listOf(
       object({ from: text("The folder there."), to: text("The folder here.") }),

@@ -1,8 +1,11 @@
 import { join, resolve } from "node:path"
+import { setFlagsFromString } from "node:v8"
 import { agents } from "../../agents/registry.ts"
 import { DexError } from "../../core/error.ts"
 import { isFolder } from "../../core/look-at.ts"
-import { normaliseRemote, repositoryIdentity } from "../../git/identity.ts"
+import { readStart } from "../../core/read-file.ts"
+import { identifyProjects } from "../../ingest/identify-projects.ts"
+import { type ExportKind, exportKindOf, importExport } from "../../ingest/import-export.ts"
 import { redactRecord } from "../../redact/redact.ts"
 import { REDACTION_VERSION } from "../../redact/version.ts"
 import { copyForeign, historyIdIn, openForeignHistory, unpackAll } from "../../store/history/foreign-file.ts"
@@ -16,24 +19,77 @@ import type { ImportInput } from "./backup.ts"
 const NOTES_SOURCE = "dex_note"
 
 export async function run(dex: Dex, input: ImportInput) {
-  const started = Date.now()
   const file = resolve(dex.cwd, input.file)
+  const kind = exportKindAt(file)
+  return kind === undefined ? mergeHistoryFile(dex, file, input) : readExport(dex, file, kind)
+}
+
+const START_BYTES = 4 << 10
+
+function exportKindAt(file: string): ExportKind | undefined {
+  try {
+    return exportKindOf(readStart(file, START_BYTES))
+  } catch {
+    return undefined // Reading it as a history names the problem.
+  }
+}
+
+async function readExport(dex: Dex, file: string, kind: ExportKind) {
+  const started = Date.now()
+  const connectors = await Promise.all(
+    agents.filter(({ isExported }) => isExported).flatMap(({ connector }) => connector?.() ?? []),
+  )
+  // Without this, garbage grows to hundreds of megabytes before it is collected.
+  setFlagsFromString("--semi-space-growth-factor=1")
+  const lock = takeLock(dex)
+  try {
+    const { store, index, home } = await dex.syncDeps()
+    const { services, conversations, messages, forgotten, left_out } = await importExport(
+      {
+        ...{ store, index, home, connectors },
+        onProgress: (read, total) => {
+          const [done, megabytes] = [read, total].map((bytes) => Math.round(bytes / 1e6)) as [number, number]
+          dex.onProgress?.({ phase: "importing", done, total: megabytes, bytes: read, bytesTotal: total })
+        },
+      },
+      file,
+      kind,
+    )
+    return {
+      ...{ file, services, conversations, messages, forgotten },
+      notes_left_out: 0,
+      left_out: [...left_out].map(([what, count]) => ({ what, count })),
+      projects: [],
+      made_private: [],
+      duration_ms: Date.now() - started,
+    }
+  } finally {
+    lock.release()
+  }
+}
+
+function takeLock(dex: Dex) {
   const lock = tryLock(dex.home.lock)
   if (!lock) throw new DexError("busy", "Another dex process is syncing right now. Try again when it is done.")
+  return lock
+}
+
+async function mergeHistoryFile(dex: Dex, file: string, input: ImportInput) {
+  const started = Date.now()
+  const lock = takeLock(dex)
   const scratch = openScratch(dex.home.dir)
   try {
     // SQLite opens only a copy of the other history. dex checks and migrates the copy.
     const copy = join(scratch.folder, "history.db")
     copyForeign(file, copy)
-    const { historyId, projects: theirs } = inspectHistory(copy, file)
+    const { historyId, projects: importedProjects } = inspectHistory(copy, file)
     const store = await dex.storeToWrite()
     if (historyId === (await store.id()))
       throw new DexError("same_history", `${input.file} is a copy of this history: there is nothing to merge.`)
-    const projects = await movedProjects(theirs, await ownProjects(dex, store))
-    for (const { from, to } of projects) await store.addProjectPath(from, to)
-    const made_private = await projectsToMakePrivate(store, theirs, projects)
+    const made_private = await projectsToMakePrivate(dex, store, importedProjects)
+    const ownPaths = new Set((await store.projects()).map(({ path }) => path))
     const { notes, ...report } = await store.importFrom(copy, {
-      sources: new Set([...agents, ...(await dex.outside()).agents].map(({ source }) => source)),
+      sources: new Set([...agents, ...(await dex.outsideAgents()).agents].map(({ source }) => source)),
       notes: NOTES_SOURCE,
       withNotes: input.with_notes === true,
       privateProjects: made_private,
@@ -41,6 +97,11 @@ export async function run(dex: Dex, input: ImportInput) {
       redactionVersion: REDACTION_VERSION,
       onProgress: (done, total) => dex.onProgress?.({ phase: "reading", done, total, bytes: done, bytesTotal: total }),
     })
+    const projects = await joinImported(
+      dex,
+      store,
+      importedProjects.filter(({ path }) => !ownPaths.has(path) && !isFolder(path)),
+    )
     const { index } = await dex.syncDeps()
     await index.follow(store)
     return { file, ...report, notes_left_out: notes, projects, made_private, duration_ms: Date.now() - started }
@@ -54,56 +115,35 @@ export async function run(dex: Dex, input: ImportInput) {
  * Returns the id and the projects of the other history. Throws a DexError unless dex wrote it and this machine can decompress it.
  */
 function inspectHistory(copy: string, name: string): { historyId: string; projects: ProjectIdentity[] } {
-  const other = openForeignHistory(copy, name)
+  const otherHistory = openForeignHistory(copy, name)
   try {
-    unpackAll(other, copy, name, () => {}) // the contents of a broken block are left out and counted
-    return { historyId: historyIdIn(other, name), projects: projectsIn(other) }
+    unpackAll(otherHistory, copy, name, () => {}) // The contents of a broken block are left out and counted.
+    return { historyId: historyIdIn(otherHistory, name), projects: projectsIn(otherHistory) }
   } finally {
-    other.close()
+    otherHistory.close()
   }
 }
 
-/** The projects whose folder exists on this machine, including the current one, with their git identity. */
-async function ownProjects(dex: Dex, store: HistoryWriter): Promise<ProjectIdentity[]> {
-  const knownProjects = await store.projectIdentities()
-  const current = knownProjects.some(({ path }) => path === dex.project) ? [] : [{ path: dex.project, private: false }]
-  const projects: ProjectIdentity[] = []
-  for (const project of [...knownProjects, ...current]) {
-    if (!isFolder(project.path)) continue
-    const { remote, rootCommit } = await repositoryIdentity(project.path)
-    projects.push({ path: project.path, private: project.private, git_remote: remote, root_commit: rootCommit })
-  }
-  return projects
-}
-
-/** The other history's projects that exist here in another folder. A folder that exists on both machines needs no mapping. */
-async function movedProjects(
-  theirs: ProjectIdentity[],
-  ours: ProjectIdentity[],
+/**
+ * Joins imported projects with those that are the same repository here. They must be neither folders nor projects of this machine:
+ * a file from elsewhere does not decide what those are.
+ */
+async function joinImported(
+  { home }: Dex,
+  store: HistoryWriter,
+  imported: ProjectIdentity[],
 ): Promise<{ from: string; to: string }[]> {
-  return theirs.flatMap(({ path, git_remote, root_commit }) => {
-    if (isFolder(path)) return []
-    const remote = git_remote === undefined ? undefined : normaliseRemote(git_remote)
-    const byRemote = ours.filter((project) => remote !== undefined && project.git_remote === remote)
-    const byCommit = ours.filter((project) => root_commit !== undefined && project.root_commit === root_commit)
-    const byBoth = byRemote.filter((project) => byCommit.includes(project))
-    const match = [byBoth, byRemote, byCommit].find((candidates) => candidates.length === 1)?.[0]
-    return match && match.path !== path ? [{ from: path, to: match.path }] : []
-  })
+  for (const { path, git_remote, root_commit } of imported)
+    await store.saveProjectIdentity(path, { git_remote, root_commit })
+  const joined = await identifyProjects({ store, home })
+  const paths = new Set(imported.map(({ path }) => path))
+  return joined.filter(({ folder }) => paths.has(folder)).map(({ folder, project }) => ({ from: folder, to: project }))
 }
 
 /** The projects to make private here: a project that is private on either machine stays private after an import. */
-async function projectsToMakePrivate(
-  store: HistoryWriter,
-  theirs: ProjectIdentity[],
-  moved: { from: string; to: string }[],
-): Promise<string[]> {
-  const known = new Map((await store.projectIdentities()).map((project) => [project.path, project]))
-  const privatePaths: string[] = []
-  for (const { path } of theirs.filter((project) => project.private)) {
-    const localPath = moved.find(({ from }) => from === path)?.to ?? path
-    if (known.get(localPath)?.private === true || privatePaths.includes(localPath)) continue
-    privatePaths.push(localPath)
-  }
-  return privatePaths
+async function projectsToMakePrivate(dex: Dex, store: HistoryWriter, imported: ProjectIdentity[]): Promise<string[]> {
+  const own = await store.projects()
+  const isPrivateHere = (path: string) => own.some((project) => project.path === path && project.private)
+  const wanted = imported.filter((project) => project.private).map(({ path }) => dex.projectOf(path))
+  return [...new Set(wanted)].filter((path) => !isPrivateHere(path))
 }

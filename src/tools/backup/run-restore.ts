@@ -3,7 +3,7 @@ import { resolve } from "node:path"
 import { hubState } from "../../config/hub.ts"
 import { syncToDisk } from "../../core/copy-file.ts"
 import { DexError } from "../../core/error.ts"
-import { extractFiles, mergeLog, verifyBackup } from "../../store/history/backup.ts"
+import { extractDatabases, mergeLog, verifyBackup } from "../../store/history/backup.ts"
 import { copyForeign } from "../../store/history/foreign-file.ts"
 import { cleanUpRestore, preparedHistoryPath, replaceHistory } from "../../store/history/kept-histories.ts"
 import { HUB_MIGRATIONS } from "../../store/hub/migrations.ts"
@@ -28,9 +28,9 @@ export async function run(dex: Dex, input: RestoreInput) {
     const preparedFile = preparedHistoryPath(history)
     copyForeign(file, preparedFile)
     const { conversations, messages } = verifyBackup(preparedFile, file)
-    const leftOut = extractFiles(preparedFile, {
-      "suggest.db": { place: dex.home.suggest, migrations: SUGGESTION_MIGRATIONS },
-      "hub.db": { place: hubState(dex.home), migrations: HUB_MIGRATIONS },
+    const leftOut = extractDatabases(preparedFile, {
+      "suggest.db": { target: dex.home.suggest, migrations: SUGGESTION_MIGRATIONS },
+      "hub.db": { target: hubState(dex.home), migrations: HUB_MIGRATIONS },
     })
     if (mergeLog(preparedFile) !== "done") throw new DexError("corrupt", `${file} is damaged. Use another copy of it.`)
     syncToDisk(preparedFile)

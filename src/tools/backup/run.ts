@@ -2,8 +2,6 @@ import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { hubState } from "../../config/hub.ts"
 import { DexError, isDexError, messageOf } from "../../core/error.ts"
-import { isFolder } from "../../core/look-at.ts"
-import { repositoryIdentity } from "../../git/identity.ts"
 import { verifyBackup } from "../../store/history/backup.ts"
 import type { Dex } from "../context.ts"
 import { commandLine } from "../view.ts"
@@ -17,12 +15,6 @@ export async function run(dex: Dex, input: BackupInput) {
   const store = await dex.storeToWrite()
   refuseToReplace(file, await store.id(), input)
   makeFolder(dirname(file))
-  for (const { path } of await store.projectIdentities()) {
-    if (!isFolder(path)) continue
-    const { remote, rootCommit } = await repositoryIdentity(path)
-    if (remote !== undefined || rootCommit !== undefined)
-      await store.saveProjectIdentity(path, { git_remote: remote, root_commit: rootCommit })
-  }
   const { conversations, messages, blocks } = await store.backup(file, {
     "suggest.db": dex.home.suggest,
     "hub.db": hubState(dex.home),
@@ -30,7 +22,10 @@ export async function run(dex: Dex, input: BackupInput) {
   return { file, bytes: statSync(file).size, conversations, messages, blocks, duration_ms: Date.now() - started }
 }
 
-/** A folder that dex creates can be read only by the user; existing folders are not changed. */
+/**
+ * Creates the folder if it is missing, readable only by the user, and checks that it can be written to. The permissions of an
+ * existing folder are not changed.
+ */
 function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -53,7 +48,7 @@ function refuseToReplace(file: string, historyId: string, input: BackupInput): v
       "exists",
       `${file} is an older backup of this history. To replace it: ${commandLine("backup", [input.file])} --replace`,
     )
-  const problem = existingId === undefined ? "is not a backup of dex" : "is a backup of another history"
+  const problem = existingId === undefined ? "is not a dex backup" : "is a backup of another history"
   throw new DexError("exists", `${file} exists and ${problem}. Choose another name, or delete that file first.`)
 }
 
@@ -61,7 +56,7 @@ function historyIdOf(file: string): string | undefined {
   try {
     return verifyBackup(file).historyId
   } catch (error) {
-    if (isDexError(error)) return undefined // damaged, or not a backup
+    if (isDexError(error)) return undefined // The file is damaged, or is not a backup.
     throw error
   }
 }

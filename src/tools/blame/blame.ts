@@ -77,6 +77,7 @@ export const blame = defineTool({
     positional: "target",
     short: { M: "moves", C: "copies" },
     paged: true,
+    web: true,
     example: "dex blame src/auth.ts:40-60",
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

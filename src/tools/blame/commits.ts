@@ -9,7 +9,7 @@ import type { AgentTrace } from "../../learn/blame/recorded.ts"
 import { many } from "../../render/words.ts"
 import type { Dex } from "../context.ts"
 import type { LineKnowledge } from "./line-knowledge.ts"
-import { memoryNote } from "./memory-note.ts"
+import { importedNotes, memoryNote } from "./memory-note.ts"
 import { countsByAgent, countsOf, ownerFacts } from "./owner-facts.ts"
 import type { BlameTarget } from "./target.ts"
 
@@ -17,7 +17,7 @@ type CommitsTarget = Extract<BlameTarget, { kind: "commits" }>
 
 export async function blameCommits(dex: Dex, target: CommitsTarget, knowledge: LineKnowledge) {
   const { commits, notes } = await commitsWithOwners(dex, target, knowledge)
-  const all = commits.flatMap(({ owners }) => owners)
+  const allOwners = commits.flatMap(({ owners }) => owners)
   const commitRows = commits.map(({ commit, maker, owners }) => {
     const others = new Set(owners.flatMap(({ worker }) => (worker && worker !== maker.worker ? [worker] : [])))
     return {
@@ -33,13 +33,13 @@ export async function blameCommits(dex: Dex, target: CommitsTarget, knowledge: L
     kind: "commits" as const,
     lines: [],
     commits: commitRows,
-    agents: countsByAgent(all),
-    ...countsOf(all.map(({ level }) => level)),
+    agents: countsByAgent(allOwners),
+    ...countsOf(allOwners.map(({ level }) => level)),
     notes,
   }
 }
 
-/** Each commit with the owner who made it and the owner of each line that it added. */
+/** Finds out who made each commit, and who wrote each line that it added. */
 export async function commitsWithOwners(dex: Dex, { root, hashes, isCut }: CommitsTarget, knowledge: LineKnowledge) {
   const { commits } = await readCommitDiffs(root, hashes, { signal: dex.signal })
   const unreadCount = hashes.length - commits.length
@@ -54,6 +54,10 @@ export async function commitsWithOwners(dex: Dex, { root, hashes, isCut }: Commi
     facts,
     notes: [
       ...(knowledge.isTeam ? [memoryNote(attributedCommits.flatMap(({ owners }) => owners))] : []),
+      ...(await importedNotes(
+        dex,
+        attributedCommits.flatMap(({ owners, maker }) => [maker, ...owners]),
+      )),
       ...knowledge.notes,
       ...(isCut ? [`Only the newest ${grouped(hashes.length)} commits of the range were read.`] : []),
       ...(unreadCount > 0 ? [`Too large to read: ${many(unreadCount, "commit")}.`] : []),
@@ -73,7 +77,7 @@ function lineOwners(
   )
 }
 
-/** The conversation that made the commit; otherwise the agent that the repository names. */
+/** The conversation that the repository records, or else the one that made the commit, or else the agent that is recorded. */
 function commitOwner({ attributed }: AttributedCommit, owners: readonly LineOwner[]): LineOwner {
   const recordedOwner = owners.find(({ recorded }) => recorded !== undefined)
   if (recordedOwner?.reason === "recorded") return recordedOwner

@@ -16,7 +16,7 @@ import { many } from "../../render/words.ts"
 import type { Dex } from "../context.ts"
 import type { BlameInput } from "./blame.ts"
 import type { LineKnowledge } from "./line-knowledge.ts"
-import { memoryNote } from "./memory-note.ts"
+import { importedNotes, memoryNote } from "./memory-note.ts"
 import { countsByAgent, countsOf, ownerFacts } from "./owner-facts.ts"
 import type { CommitFinding } from "./stored-findings.ts"
 import type { BlameTarget } from "./target.ts"
@@ -58,10 +58,10 @@ export async function blameFile(
   }
 }
 
-export async function revisionOf(dex: Dex, root: string, named: string): Promise<string> {
-  const hash = await resolveCommit(root, named, dex.signal)
+export async function revisionOf(dex: Dex, root: string, typedRev: string): Promise<string> {
+  const hash = await resolveCommit(root, typedRev, dex.signal)
   if (hash !== undefined) return hash
-  throw new DexError("not_found", `There is no commit "${named}" here. \`git log\` lists them.`)
+  throw new DexError("not_found", `There is no commit "${typedRev}" here. \`git log\` lists them.`)
 }
 
 export type BlamedFile = { path: string; lines: BlamedLine[] }
@@ -108,7 +108,7 @@ export async function ownersOfLines(
     owners,
     commits: new Map(commits.map((commit) => [commit.hash, commit])),
     facts,
-    notes: [...memoryNotes, ...knowledge.notes, ...unreadNotes],
+    notes: [...memoryNotes, ...(await importedNotes(dex, owners)), ...knowledge.notes, ...unreadNotes],
   }
 }
 
@@ -128,7 +128,7 @@ function isCommitted({ hash }: BlamedLine): boolean {
   return !/^0+$/.test(hash)
 }
 
-/** The most commits to read. Lines of further commits have no owner, and a note says so. */
+/** The maximum number of commits to read. Lines of further commits have no owner, and a note says so. */
 const MAX_COMMITS = 5_000
 const MASS_COMMIT_FILES = 100
 
@@ -143,8 +143,8 @@ type Findings = {
 }
 
 /**
- * The findings about these commits, and the facts about them and about uncommitted lines. Stored findings are reused unless
- * something new affects them; otherwise the diffs are read.
+ * The findings about these commits, and the facts about them and about uncommitted lines. The diffs are read only for commits
+ * without a stored finding, or whose finding is outdated.
  */
 export async function findingsFor(
   dex: Dex,
@@ -155,7 +155,8 @@ export async function findingsFor(
 ): Promise<Findings> {
   const { signal } = dex
   const hashes = [...wanted.keys()].slice(0, MAX_COMMITS)
-  // Findings are stored and reused only for commits of which a single file is wanted: each of them is about one file.
+  // Findings are stored and reused only for commits from which a single file is requested, because each finding is about one
+  // file.
   const singlePaths = new Map(
     hashes.flatMap((hash) => (wanted.get(hash)!.size === 1 ? [[hash, [...wanted.get(hash)!][0]!]] : [])),
   )
@@ -186,8 +187,8 @@ export async function findingsFor(
 }
 
 /**
- * Reads the diffs of these commits. Of a commit that changes more than MASS_COMMIT_FILES files, it reads only the requested files,
- * because the others say little about who wrote them.
+ * Reads the diffs of these commits. If a commit changes more than MASS_COMMIT_FILES files, only the requested files are read,
+ * because its other files say little about who made it.
  */
 async function readDiffs(
   root: string,

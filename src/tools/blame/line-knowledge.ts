@@ -6,6 +6,7 @@ import { type AgentTrace, agentTraces } from "../../learn/blame/recorded.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Dex } from "../context.ts"
 import { updatedKnowledge } from "../learned.ts"
+import { withRelatedProjects } from "./related-projects.ts"
 import { type StoredFindings, storedFindings } from "./stored-findings.ts"
 import type { BlameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
@@ -47,7 +48,7 @@ const NO_ROWS: LineQueries = {
   editsOfFiles: () => [],
   ranCommits: () => [],
 }
-const NO_FACTS: BlameFacts = { workers: [], editsOf: () => [], ran: [] }
+const NO_FACTS: BlameFacts = { workers: [], editsOf: () => [], commitRuns: [] }
 
 function localKnowledge(
   dex: Dex,
@@ -56,7 +57,7 @@ function localKnowledge(
   notes: string[],
 ): Pick<LineKnowledge, "factsFor" | "stored"> {
   if (!knowledge) return { factsFor: async () => NO_FACTS }
-  // The token is read before the facts. If another process learns meanwhile, findings from these facts must count as outdated.
+  // `learnedToken` is called before the facts are read, so that no findings are stored if another process learns meanwhile.
   const madeBy = { version: dex.version, token: knowledge.conversations.learnedToken() }
   const facts = blameFacts(knowledge, project)
   if (facts.workers.length === 0) notes.push("No conversations of this project are known.")
@@ -64,12 +65,16 @@ function localKnowledge(
 }
 
 /** Returns no knowledge if no conversation has been read, or if the project is private and this is not its folder. */
-async function knowledgeOf(dex: Dex, { project }: BlameTarget): Promise<{ knowledge?: Knowledge; notes: string[] }> {
+async function knowledgeOf(dex: Dex, target: BlameTarget): Promise<{ knowledge?: Knowledge; notes: string[] }> {
   if (!dex.hasHistory()) return { notes: ["No conversations have been read yet. Run `dex sync` first."] }
   const { knowledge, notes, isHidden } = await updatedKnowledge(dex)
-  if (isHidden(project))
+  if (isHidden(target.project))
     return { notes: [...notes, "This project is private: its conversations are shown only inside its folder."] }
-  return { knowledge, notes }
+  const related = await withRelatedProjects(dex, knowledge.lines, target, isHidden)
+  return {
+    knowledge: { ...knowledge, lines: { ...knowledge.lines, ...related.lines } },
+    notes: [...notes, ...related.notes],
+  }
 }
 
 /** The file in which agents that follow Agent Trace store their records. */
@@ -81,6 +86,6 @@ function readAgentTraces(root: string): AgentTrace[] {
   try {
     return agentTraces(readStart(join(root, AGENT_TRACE_FILE), MAX_BYTES).toString("utf8"))
   } catch {
-    return [] // missing, or not a regular file
+    return [] // The file is missing, or is not a regular file.
   }
 }

@@ -40,8 +40,8 @@ export function countsOf(levels: readonly LineOwner["level"][]): LevelCounts {
 }
 
 /**
- * Counts lines by the agent whose conversation wrote them. If only the repository names an agent, the lines count for it as
- * unknown.
+ * Counts lines by the agent whose conversation wrote them. If only the repository names an agent, the lines are listed under that
+ * agent with the level "unknown".
  */
 export function countsByAgent(owners: readonly LineOwner[]): ({ agent: string } & LevelCounts)[] {
   const groups = Map.groupBy(owners, ({ worker, recorded }) =>

@@ -29,7 +29,7 @@ export async function ownersOfTarget(
 ): Promise<OwnersOfTarget> {
   const target = await blameTarget(dex, input.target, input.rev)
   if (target.kind === "folder")
-    throw new DexError("usage", `${input.target} is a folder. Name a file, lines of one (src/a.ts:42), or a commit.`)
+    throw new DexError("usage", `${input.target} is a folder. Name a file, a line (src/a.ts:42), or a commit.`)
   const knowledge = await lineKnowledge(dex, target, hub)
   if (target.kind === "file") {
     const { root, path, from, to } = target

@@ -29,7 +29,7 @@ async function attributeTarget(dex: Dex, input: BlameInput, hub?: TeamHub) {
     throw new DexError("usage", "--porcelain and --rev can only be used with a file. See: dex blame --help")
   // git takes as long as reading the facts, so both run at the same time.
   const knowledge = lineKnowledge(dex, target, hub)
-  knowledge.catch(() => {}) // the `await` below throws this error, unless git fails first
+  knowledge.catch(() => {}) // The `await` below throws this error, unless git fails first.
   if (target.kind === "file") return { target: input.target, ...(await blameFile(dex, input, target, knowledge)) }
   if (target.kind === "folder")
     return { target: input.target, ...(await blameFolder(dex, input, target, await knowledge)) }
@@ -59,7 +59,7 @@ async function blameFolder(dex: Dex, input: BlameInput, { root, path }: FolderTa
       } catch (error) {
         dex.signal?.throwIfAborted()
         if (!(error instanceof Error)) throw error
-        unreadCount++ // the file is not committed yet, a submodule or a link
+        unreadCount++ // The file is not committed yet, or is a submodule or a link.
       }
     }
   }
@@ -77,7 +77,9 @@ async function blameFolder(dex: Dex, input: BlameInput, { root, path }: FolderTa
       ...notes,
       `${many(blamedFiles.length, "file")}.`,
       ...(unreadCount > 0
-        ? [`Without line history (new, a link, or in another repository): ${many(unreadCount, "file")}.`]
+        ? [
+            `No line history, because they are new, are links, or belong to another repository: ${many(unreadCount, "file")}.`,
+          ]
         : []),
       ...(leftOutCount > 0
         ? [`Left out: ${many(leftOutCount, "file")}. Choose a smaller folder to include all files.`]

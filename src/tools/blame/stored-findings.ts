@@ -9,7 +9,7 @@ import type { OwnersVersion } from "../../store/knowledge/owners.ts"
 
 export type CommitFinding = { commit: CommitHead; path: string; lines: AttributedLine[] }
 
-/** Stored findings about commits, one per file. A finding is recomputed if something new affects it. */
+/** Stored findings about commits, one per file. Outdated findings are not returned, so the caller computes them again. */
 export type StoredFindings = {
   /** Returns the stored findings by commit hash. `pathOf` maps each hash to the file of interest. */
   find(pathOf: ReadonlyMap<string, string>): Map<string, AttributedFile>
@@ -23,7 +23,7 @@ export function storedFindings(
   madeBy: OwnersVersion,
   workers: readonly Worker[],
 ): StoredFindings {
-  // In a shallow clone, the oldest commits seem to add everything that existed before them.
+  // In a shallow clone, the oldest commits seem to add everything that existed before them, so its findings are not stored.
   const isComplete = !hasIncompleteHistory(root)
   const byName = new Map(workers.map((worker) => [formatRef(worker.ref), worker]))
   return {

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync, statSync } from "node:fs"
 import { basename, dirname, join, relative, resolve } from "node:path"
 import { DexError } from "../../core/error.ts"
-import { checkoutAt, createProjectFinder } from "../../git/project.ts"
+import { checkoutAt } from "../../git/project.ts"
 import { commitsInRange, resolveCommit } from "../../git/revisions.ts"
 import type { Dex } from "../context.ts"
 import { isCurrentProject } from "../resolve.ts"
@@ -21,12 +21,12 @@ export async function blameTarget(dex: Dex, typed: string, rev: string | undefin
   // An agent may ask only about the project in which its server was started, and does not learn what exists elsewhere.
   const place = namedPlace && (dex.caller === undefined || isInProject(dex, namedPlace.path)) ? namedPlace : undefined
   if (place) {
-    const { root, project, path } = repositoryOf(place.path)
+    const { root, project, path } = repositoryOf(dex, place.path)
     if (rev === undefined && statSync(place.path).isDirectory()) return { kind: "folder", root, project, path }
     const { from, to } = place
     return { kind: "file", root, project, path, from, to: to ?? from }
   }
-  const { root, project } = repositoryOf(dex.cwd)
+  const { root, project } = repositoryOf(dex, dex.cwd)
   const hashes = await hashesOf(root, typed, dex.signal)
   if (hashes === undefined)
     throw new DexError(
@@ -59,20 +59,20 @@ function parsePlace(
 
 function isInProject(dex: Dex, path: string): boolean {
   try {
-    return isCurrentProject(dex, repositoryOf(path).project)
+    return isCurrentProject(dex, repositoryOf(dex, path).project)
   } catch {
-    return false // in no repository
+    return false // The path is in no repository.
   }
 }
 
-function repositoryOf(place: string): { root: string; project: string; path: string } {
+function repositoryOf(dex: Dex, place: string): { root: string; project: string; path: string } {
   const isFolder = existsSync(place) && statSync(place).isDirectory()
   const folder = realFolder(isFolder ? place : dirname(place))
   const root = checkoutAt(folder)?.root
   if (root === undefined)
     throw new DexError("no_repository", `${place} is not in a git repository, so its lines have no history.`)
   const path = relative(root, isFolder ? folder : join(folder, basename(place))).replaceAll("\\", "/")
-  return { root, project: createProjectFinder()(folder), path }
+  return { root, project: dex.projectOf(folder), path }
 }
 
 /** The folder with links resolved, or the path as given if the folder no longer exists. */

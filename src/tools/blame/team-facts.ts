@@ -5,9 +5,10 @@ import type { HubClient } from "../../hub-client/client.ts"
 import { keyOfProject } from "../../hub-client/project-key.ts"
 import { evidenceDeadline } from "../../learn/blame/evidence.ts"
 import { type BlameFacts, blameFacts, type LineQueries } from "../../learn/blame/facts.ts"
-import { type LinesQuestion, mergeLines, type SentLines } from "../../learn/blame/lines-about.ts"
+import { type LinesRequest, mergeLines, type SentLines } from "../../learn/blame/lines-about.ts"
 import { type AgentTrace, recordedAuthors } from "../../learn/blame/recorded.ts"
 import type { Dex } from "../context.ts"
+import { folderOnDisk } from "../resolve.ts"
 
 export type TeamHub = Pick<HubClient, "ask">
 
@@ -20,15 +21,15 @@ export async function teamFacts(
   { project, localLines, traces }: { project: string; localLines: LineQueries; traces: readonly AgentTrace[] },
   commits: readonly CommitDiff[],
 ): Promise<{ facts: BlameFacts; notes: string[] }> {
-  const question = questionOf(await keyOf(dex, project), commits, traces)
-  const hubLines = await hub.ask<SentLines>("lines", question)
+  const query = linesRequestFor(await keyOf(dex, project), commits, traces)
+  const hubLines = await hub.ask<SentLines>("lines", query)
   return {
     facts: blameFacts({ lines: mergeLines(localLines, project, hubLines) }, project),
     notes: hubLines.is_cut ? [TRUNCATED_NOTE] : [],
   }
 }
 
-function questionOf(project: string, commits: readonly CommitDiff[], traces: readonly AgentTrace[]): LinesQuestion {
+function linesRequestFor(project: string, commits: readonly CommitDiff[], traces: readonly AgentTrace[]): LinesRequest {
   const deadlines = new Map<string, number>()
   for (const commit of commits)
     for (const { path } of commit.files)
@@ -43,7 +44,9 @@ function questionOf(project: string, commits: readonly CommitDiff[], traces: rea
 }
 
 async function keyOf(dex: Dex, project: string): Promise<string> {
-  const key = consentFor(readHub(dex.home), project, dex.machine.platform)?.key ?? (await keyOfProject(project))
+  const key =
+    consentFor(readHub(dex.home), project, dex.machine.platform)?.key ??
+    (await keyOfProject(folderOnDisk(dex, project)))
   if (key !== undefined) return key
   throw new DexError(
     "no_key",

@@ -1,5 +1,5 @@
 import { type LoadedSettings, loadSettings, oldSetting } from "../../config/load.ts"
-import { KEYS_FOR, keyPlace } from "../../config/secret.ts"
+import { keyPlace, SERVER_KINDS } from "../../config/secret.ts"
 import { hasLlm, rerankUrl } from "../../config/servers.ts"
 import {
   isSetting,
@@ -32,11 +32,15 @@ export async function run(dex: Dex, input: ConfigInput) {
     case "set": {
       const value = valueFrom(dex, name, rest.join(" "))
       if (name === "embed.provider" && value === "local") return chooseLocal(dex, input.yes === true)
-      return change(dex, settingNamed(name), value)
+      return changeSetting(dex, settingNamed(name), value)
     }
     case "unset":
       if (rest.length > 0) throw usageError()
-      return change(dex, settingNamed(name), currentNameOf(name) && convertSetting(dex.home.config, name!, undefined))
+      return changeSetting(
+        dex,
+        settingNamed(name),
+        currentNameOf(name) && convertSetting(dex.home.config, name!, undefined),
+      )
     default:
       throw usageError()
   }
@@ -52,19 +56,19 @@ async function chooseLocal(dex: Dex, isConfirmed: boolean) {
   if (!cost.isInstalled && !isConfirmed)
     return { ...report(dex, ["embed.provider"]), asked: true, local_model: { installed: false, ...cost.figures } }
   if (!cost.isInstalled) await installLocalModel(dex)
-  const changed = change(dex, "embed.provider", "local")
+  const changed = changeSetting(dex, "embed.provider", "local")
   const started = dex.hasHistory() && (await dex.syncInBackground?.()) === true
   return { ...changed, local_model: { installed: !cost.isInstalled, ...cost.figures, started } }
 }
 
-function change(dex: Dex, name: SettingName, value: SettingValue | undefined) {
+function changeSetting(dex: Dex, name: SettingName, value: SettingValue | undefined) {
   writeSetting(dex.home.config, name, value)
   return { ...report(dex, [name]), changed: true }
 }
 
 function report(dex: Dex, names: SettingName[]) {
   const environment = { env: dex.machine.env, home: dex.machine.home }
-  const loaded = loadSettings({ file: dex.home.config, env: environment.env, project: dex.project })
+  const loaded = loadSettings({ file: dex.home.config, env: environment.env, project: dex.place })
   const { settings, origins } = loaded
   const url = embedUrl({
     provider: settings["embed.provider"],
@@ -92,7 +96,7 @@ function report(dex: Dex, names: SettingName[]) {
       remoteUrls.length > 0 ? [...new Set(remoteUrls.map((place) => new URL(place).host))].join(", ") : undefined,
     model_server: hasLlm(settings, environment) && server && !isThisMachine(server.hostname) ? server.host : undefined,
     model_agent: server ? undefined : llmProvider,
-    keys: KEYS_FOR.flatMap((server) => {
+    keys: SERVER_KINDS.flatMap((server) => {
       const place = keyPlace(server, settings, environment)
       return place ? [{ server, ...place }] : []
     }),
@@ -134,16 +138,18 @@ function settingNamed(name: string | undefined): SettingName {
 
 /** The current name of a setting that was renamed. Undefined for a current or an unknown name. */
 function currentNameOf(name: string | undefined): SettingName | undefined {
-  return name === undefined || isSetting(name) ? undefined : oldSetting(name)?.now
+  return name === undefined || isSetting(name) ? undefined : oldSetting(name)?.currentName
 }
 
-/** Parses the typed value. An error message does not repeat the value, because someone may have typed a key in the wrong place. */
+/**
+ * Parses the typed value. An error message does not repeat the value, because someone may have typed a key in the wrong place.
+ */
 function valueFrom(dex: Dex, typed: string | undefined, text: string): SettingValue | undefined {
   const name = settingNamed(typed)
   if (text.trim() === "")
     throw new DexError("usage", `What should ${name} be? dex config set ${name} … (or: dex config unset ${name})`)
   const old = oldSetting(typed!)
-  const formerResult = old && readTextSetting(typed!, old.was, text)
+  const formerResult = old && readTextSetting(typed!, old.formerDefinition, text)
   if (formerResult && "ok" in formerResult) return convertedValue(dex, typed!, formerResult.ok)
   const result = formerResult && !isSetting(typed!) ? formerResult : readTextValue(name, text)
   if ("wrong" in result) throw new DexError("usage", `${result.wrong}. Nothing was changed.`)
@@ -151,12 +157,15 @@ function valueFrom(dex: Dex, typed: string | undefined, text: string): SettingVa
 }
 
 /**
- * Converts the value of an old setting. `search.rerank` was a switch beside an address and is now the address itself, so switching
- * it on fails if no address is known, and an address alone does not switch it on.
+ * Converts the value of an old setting. `search.rerank` used to be a switch, with the address in a second setting. Now it is the
+ * address itself. It is an error to switch it on while no address is known, or to set an address while it is off.
  */
 function convertedValue(dex: Dex, old: string, value: SettingValue): SettingValue | undefined {
   const converted = convertSetting(dex.home.config, old, value)
-  if (oldSetting(old)!.now === "search.rerank" && (converted === "on" || (converted === "off" && value !== false)))
+  if (
+    oldSetting(old)!.currentName === "search.rerank" &&
+    (converted === "on" || (converted === "off" && value !== false))
+  )
     throw new DexError(
       "usage",
       "search.rerank is now the reranking server's address: dex config set search.rerank http://… Nothing was changed.",

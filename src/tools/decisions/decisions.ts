@@ -1,10 +1,11 @@
 import { flag, type Infer, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
+import { changedFields } from "../changed-later.ts"
 import type { Dex } from "../context.ts"
 import { projectField } from "../fields.ts"
 import { maxTokensField } from "../view-fields.ts"
 
-export const decisionShape = object({
+export const decisionFields = {
   quote: text("As it was written."),
   kind: text("said, answer, plan, adr, breaking, revert or note."),
   by: text(
@@ -18,7 +19,10 @@ export const decisionShape = object({
   superseded_by: optional(
     object({ quote: text(), date: text(), ref: text() }, "A later decision on the same subject that reverses it."),
   ),
-})
+  ...changedFields,
+}
+const decisionShape = object(decisionFields)
+export type ListedDecision = Infer<typeof decisionShape>
 
 const input = object({
   words: withDefault(listOf(text(), "Only decisions that contain all of these words."), []),

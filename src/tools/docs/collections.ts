@@ -37,7 +37,7 @@ export async function describeCollections(dex: Dex) {
   return rows
 }
 
-/** Collections of private projects are visible only inside them. */
+/** The collections that may be shown here. A private project's collections are visible only inside the project. */
 async function visibleCollections(dex: Dex): Promise<Collection[]> {
   const store = await dex.store()
   const { platform } = dex.machine

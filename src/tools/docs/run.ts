@@ -1,6 +1,8 @@
+import { join } from "node:path"
+import { agreeToDocuments } from "../../config/projects.ts"
 import { isoDate } from "../../core/dates.ts"
 import { withoutUndefined } from "../../core/defined.ts"
-import { DexError } from "../../core/error.ts"
+import { DexError, isDexError } from "../../core/error.ts"
 import { messageText, messageTokens } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
 import { resolveOrigin } from "../../documents/origins.ts"
@@ -13,19 +15,21 @@ import { resolveRef } from "../resolve.ts"
 import { commandLine } from "../view.ts"
 import { describeCollections, requireCollections } from "./collections.ts"
 import type { DocsInput } from "./docs.ts"
+import { type ListedDocuments, listedDocuments, listedName } from "./listed.ts"
 import { sectionMarkOf, withSubsections } from "./sections.ts"
 import { repositoriesOf, syncCollections } from "./sync-collections.ts"
 
 const USAGE =
   "`dex docs` takes add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE…, list [COLLECTION], outline DOCUMENT, show DOCUMENT, sync [COLLECTION…] or remove COLLECTION."
-const NAME = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$/u
+const COLLECTION_NAME = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$/u
 const MAX_LISTED = 100_000
 
 export async function run(dex: Dex, input: DocsInput) {
   const [action = "list", ...words] = input.words
   if (action === "add") return addCollections(dex, words, input)
-  if (action === "list")
-    return words.length === 0 ? { collections: await describeCollections(dex) } : listDocuments(dex, words[0]!)
+  if (action === "list" && words.length === 0)
+    return { collections: await describeCollections(dex), ...shownList(listedDocuments(dex)) }
+  if (action === "list") return listDocuments(dex, words[0]!)
   if (action === "outline")
     return outlineDocument(dex, requireOne(words, "Which document? dex docs outline react/hooks.md"))
   if (action === "show")
@@ -43,6 +47,8 @@ function requireOne(words: string[], question: string): string {
 
 /** Each word is a separate location, so a path with a space needs quotation marks. */
 async function addCollections(dex: Dex, specs: string[], input: DocsInput) {
+  const listed = specs.length === 0 ? listedDocuments(dex) : undefined
+  if (listed) return addListed(dex, listed, input)
   requireOne(specs, "What should be added? dex docs add ./docs")
   if (specs.length > 1 && input.name !== undefined)
     throw new DexError(
@@ -50,14 +56,39 @@ async function addCollections(dex: Dex, specs: string[], input: DocsInput) {
       "--name works with a single collection. Add the collections one by one, or put a path with spaces in quotation marks.",
     )
   const names: string[] = []
-  for (const spec of specs) names.push(await add(dex, spec, input))
+  for (const spec of specs) names.push(await addCollection(dex, spec, input))
   return { synced: await syncCollections(dex, { names }) }
 }
 
+/** Adds the documents that the repository names, if the person agrees to this list. */
+async function addListed(dex: Dex, listed: ListedDocuments, input: DocsInput) {
+  if (listed.paths.length === 0 || !input.yes)
+    return { ...shownList(listed), asked: listed.paths.length > 0 || undefined }
+  const names: string[] = []
+  const refused = [...listed.refused]
+  for (const path of listed.paths)
+    try {
+      const name = listedName(listed.folder, path).replace(/[^\p{L}\p{N}._-]+/gu, "-")
+      names.push(await addCollection(dex, join(listed.folder, path), { ...input, name, global: undefined }))
+    } catch (error) {
+      if (!isDexError(error)) throw error
+      refused.push({ entry: path, reason: error.message })
+    }
+  agreeToDocuments(dex.home, listed.folder, { list: listed.list, collections: names })
+  const synced = names.length === 0 ? [] : await syncCollections(dex, { names })
+  return { synced, ...shownList({ ...listed, agreed: true, refused }) }
+}
+
+function shownList(listed: ListedDocuments | undefined) {
+  if (!listed) return {}
+  const { agreed, paths, offered, refused } = listed
+  return { listed: { agreed, paths, offered, refused } }
+}
+
 /** Saves the collection and returns its name. */
-async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
+async function addCollection(dex: Dex, spec: string, input: DocsInput): Promise<string> {
   const store = await dex.storeToWrite()
-  const { redactName } = await import("../../redact/name.ts")
+  const { redactName } = await import("../../redact/redact.ts")
   if (/^[a-z][a-z0-9+.-]*:\/\/|^[\w.-]+@/i.test(spec) && redactName(spec) !== spec)
     throw new DexError(
       "secret_in_address",
@@ -72,7 +103,7 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
     redactName(origin.name)
       .replace(/[[\]:]+/g, "-")
       .replace(/^[.-]+|[.-]+$/g, "")
-  if (!NAME.test(name))
+  if (!COLLECTION_NAME.test(name))
     throw new DexError(
       "bad_name",
       `"${name}" cannot be a collection's name. Use letters, digits, dots and dashes: dex docs add ${spec} --name docs`,
@@ -130,7 +161,7 @@ async function outlineDocument(dex: Dex, typed: string) {
   return { document: head, sections: messages.map((message) => sectionOf(head.id, message)) }
 }
 
-/** A complete document, or a section with its subsections. */
+/** Returns a complete document, or a section with its subsections, as far as it fits into `maxTokens`. */
 async function showDocument(dex: Dex, typed: string, maxTokens: number | undefined) {
   const { head, messages, number } = await openDocument(dex, typed)
   const selected = number === undefined ? messages : withSubsections(messages, number)

@@ -6,7 +6,7 @@ export function sectionMarkOf(message: StoredMessage | undefined): SectionMark |
   return message?.parts.find((part) => part.type === "text")?.section
 }
 
-/** A section and its subsections. */
+/** The messages of a document that contain the section with this number and its subsections. */
 export function withSubsections(messages: StoredMessage[], number: number): StoredMessage[] {
   const from = messages.findIndex((message) => message.number === number)
   const path = sectionMarkOf(messages[from])?.headings ?? []

@@ -1,10 +1,13 @@
 import { join } from "node:path"
+import { agreedDocuments } from "../../config/projects.ts"
 import { withoutUndefined } from "../../core/defined.ts"
 import { DexError } from "../../core/error.ts"
 import type { CollectionReport } from "../../ingest/documents.ts"
+import type { HistoryReader } from "../../store/history/store.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
 import { requireCollections } from "./collections.ts"
+import { isInPlace } from "./listed.ts"
 
 const MAX_PROBLEMS = 20
 
@@ -22,7 +25,15 @@ export async function syncCollections(
   try {
     const { syncCollection } = await import("../../ingest/documents.ts")
     const reports: CollectionReport[] = []
+    const agreed = new Set(Object.values(agreedDocuments(dex.home)).flatMap(({ collections }) => collections))
     for (const collection of collections) {
+      const isReplaced = agreed.has(collection.name) && !isInPlace(join(collection.root, collection.only ?? ""))
+      if (isReplaced) {
+        const report = await replacedReport(store, collection.name)
+        await store.saveCollection({ ...collection, problems: [`${collection.name}: ${report.skipped[0]!.reason}`] })
+        reports.push(report)
+        continue
+      }
       const version = fetch ? await fetchNewest(dex, collection.origin, collection.kind) : undefined
       const report = await syncCollection(store, collection, {
         signal: dex.signal,
@@ -48,7 +59,14 @@ export async function syncCollections(
   }
 }
 
-/** Fetches a repository again and returns its new version. Does nothing for collections on this machine. */
+/** A repository's documents are not read through a link that took their place. What was read before stays. */
+async function replacedReport(store: HistoryReader, name: string): Promise<CollectionReport> {
+  const { documents } = await store.documentsIn(name)
+  const skipped = [{ path: name, reason: "it is gone, or a link took its place" }]
+  return { name, documents, changed: 0, removed: 0, skipped, complete: true }
+}
+
+/** Fetches a git repository again and returns its new version. Does nothing for other kinds of collection. */
 async function fetchNewest(dex: Dex, origin: string, kind: string): Promise<string | undefined> {
   if (kind !== "git") return undefined
   const { resolveOrigin } = await import("../../documents/origins.ts")

@@ -9,7 +9,7 @@ const ANSWER_TIMEOUT_MS = 2_000
 
 /** Checks whether the local model is installed, which process runs it, and how many messages it has embedded. */
 export async function checkLocalModel(dex: Dex): Promise<Check[]> {
-  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.place })
   if (settings["embed.provider"] !== "local") return []
   const name = "meaning"
   const local = localPackage(dex.home.dir)
@@ -23,7 +23,7 @@ export async function checkLocalModel(dex: Dex): Promise<Check[]> {
       },
     ]
   const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
-  // The error is ignored, because a busy helper does not answer in time.
+  // An error is ignored, because a helper that is busy may not answer in time.
   const helper = await helperState({ dexDir: dex.home.dir, local, role: "query" }, signal).catch(() => undefined)
   const processText = helper
     ? `it is loaded in process ${helper.pid} (${Math.round(helper.bytes / 1e6)} MB), which ends ten minutes after the last search`

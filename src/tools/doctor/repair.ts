@@ -22,12 +22,15 @@ export type RepairResult = {
   damaged: string[]
 }
 
-/** Restores as much as possible: first in place if SQLite can read the file, or else in a new file, and then from the agents' files. */
+/**
+ * Restores as much as possible: first in place if SQLite can read the file, or else in a new file, and then from the agents'
+ * files.
+ */
 export async function repair(dex: Dex): Promise<RepairResult> {
   if (!existsSync(dex.home.history)) return { restored: [], damaged: [] }
   const damagedAtStart = await findDamagedConversations(dex)
   const rebuilt = await whileNobodySyncs(dex, async () =>
-    (await isReadable(dex.home.history)) ? undefined : rebuildHistory(dex),
+    (await canBeRepairedInPlace(dex.home.history)) ? undefined : rebuildHistory(dex),
   )
   const damagedBefore = [...damagedAtStart, ...(await healAll(dex))]
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
@@ -64,7 +67,7 @@ async function findDamagedConversations(dex: Dex): Promise<string[]> {
     const store = openStore(dex.home.history)
     return await damagedIn(store).finally(() => store.close())
   } catch {
-    return [] // the file cannot be opened, so a new one will be made from it
+    return [] // The file cannot be opened, so a new file will be made from it.
   }
 }
 
@@ -72,8 +75,8 @@ async function damagedIn(store: HistoryWriter): Promise<string[]> {
   return (await store.inspect()).conversations.map(({ ref }) => formatRef(ref))
 }
 
-/** Returns true if SQLite can read the file. Damaged indexes do not count, because this function rebuilds them. */
-async function isReadable(history: string): Promise<boolean> {
+/** True if SQLite can read the file, so that no new file is needed. If only SQLite's indexes are damaged, rebuilds them. */
+async function canBeRepairedInPlace(history: string): Promise<boolean> {
   try {
     const store = openStore(history)
     try {

@@ -27,7 +27,14 @@ import type { DoctorInput } from "./doctor.ts"
 import { checkLocalModel } from "./local-model.ts"
 import type { RepairResult } from "./repair.ts"
 
-export type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
+export type Check = {
+  name: string
+  status: "ok" | "note" | "problem"
+  message: string
+  mend?: string
+  unknown?: Record<string, number>
+  unknown_tables?: UnknownTables[]
+}
 
 const MODEL_TIMEOUT_MS = 20_000
 
@@ -38,29 +45,31 @@ export async function run(
 ): Promise<{ ok: boolean; repaired?: RepairResult; checks: Check[] }> {
   const repaired = input.repair ? await (await import("./repair.ts")).repair(dex) : undefined
   const checks: Check[] = [checkRuntime(dex)]
-  for (const check of [
-    checkHome,
-    checkHistory,
-    checkIndex,
-    checkSuggestions,
-    checkHub,
-    checkSync,
-    checkSources,
-    checkOtherHomes,
-    checkAgents,
-    checkRetention,
-    checkModel,
-    checkLocalModel,
-  ])
-    checks.push(...(await runCheck(check, dex)))
+  for (const [name, check] of CHECKS) checks.push(...(await runCheck(name, check, dex)))
   return { ok: checks.every((check) => check.status !== "problem"), repaired, checks }
 }
 
-async function runCheck(check: (dex: Dex) => Promise<Check[]>, dex: Dex): Promise<Check[]> {
+const CHECKS: [name: string, check: (dex: Dex) => Promise<Check[]>][] = [
+  ["home", checkHome],
+  ["history", checkHistory],
+  ["projects", checkProjects],
+  ["index", checkIndex],
+  ["suggestions", checkSuggestions],
+  ["hub", checkHub],
+  ["sync", checkSync],
+  ["sources", checkSources],
+  ["other home", checkOtherHomes],
+  ["agents", checkAgents],
+  ["retention", checkRetention],
+  ["model", checkModel],
+  ["meaning", checkLocalModel],
+]
+
+async function runCheck(name: string, check: (dex: Dex) => Promise<Check[]>, dex: Dex): Promise<Check[]> {
   try {
     return await check(dex)
   } catch (error) {
-    return [{ name: check.name, status: "problem", message: messageOf(error) }]
+    return [{ name, status: "problem", message: messageOf(error) }]
   }
 }
 
@@ -95,21 +104,21 @@ async function checkHome(dex: Dex): Promise<Check[]> {
       },
     ]
   }
-  const size = `${dir}: ${megabytes(databaseBytes(dex.home.history))} history, ${megabytes(databaseBytes(dex.home.index))} index`
+  const sizeText = `${dir}: ${megabytes(databaseBytes(dex.home.history))} history, ${megabytes(databaseBytes(dex.home.index))} index`
   // Windows keeps permissions in access control lists, which Node does not read; a file there inherits those of its folder.
   if (dex.machine.platform === "win32")
-    return [{ name: "home", status: "ok", message: `${size}; who else can read it was not checked (this is Windows)` }]
+    return [{ name: "home", status: "ok", message: `${sizeText}; file permissions are not checked on Windows` }]
   const readable = readdirSync(dir).filter((name) => !NOT_DATA.test(name) && isAccessibleToOthers(join(dir, name)))
   if (readable.length > 0)
     return [
       {
         name: "home",
         status: "problem",
-        message: `Others on this machine can read ${readable.join(" and ")} in ${dir}.`,
+        message: `Other users of this machine can read ${readable.join(" and ")} in ${dir}.`,
         mend: `chmod go= ${readable.map((file) => join(dir, file)).join(" ")}`,
       },
     ]
-  return [{ name: "home", status: "ok", message: `${size}, readable by you only` }]
+  return [{ name: "home", status: "ok", message: `${sizeText}, readable by you only` }]
 }
 
 /** Matches names in dex's folder that are not data: hidden files, and packages with agents that the user added. */
@@ -139,10 +148,10 @@ async function checkDatabase(dex: Dex): Promise<Check[]> {
     const problems = await store.check()
     const contentChecks = await checkContents(dex, store).catch((error: unknown) => {
       if (problems.length === 0) throw error
-      return [] // the problems that SQLite found say more
+      return [] // SQLite's own report explains more than this error.
     })
     const hasProblem = contentChecks.some(({ status }) => status === "problem")
-    // If the contents are damaged, index problems are a consequence of that.
+    // If the contents are damaged, problems with SQLite's indexes are a consequence of that.
     if (problems.length === 0 || (hasProblem && problems.every(isIndexMismatch))) return contentChecks
     return [
       unreadableCheck(problems.slice(0, 3).join("; ")),
@@ -153,6 +162,23 @@ async function checkDatabase(dex: Dex): Promise<Check[]> {
       return [{ name: "history", status: "problem", message: error.message }]
     return [unreadableCheck(messageOf(error))]
   }
+}
+
+/** Says which folders were joined to one project, and why. */
+async function checkProjects(dex: Dex): Promise<Check[]> {
+  if (!existsSync(dex.home.history)) return []
+  const projects = await (await dex.storeToWrite()).projectIdentities()
+  const joined = projects.flatMap(({ path, folders = [] }) => folders.map((folder) => ({ ...folder, project: path })))
+  const [first] = joined
+  if (first === undefined) return []
+  const message = [
+    `${many(projects.length, "project")}.`,
+    `${first.path} belongs to ${first.project}: ${first.why}.`,
+    ...(joined.length > 1
+      ? [`Joined in the same way: ${many(joined.length - 1, "other folder")}. See: dex project`]
+      : []),
+  ].join(" ")
+  return [{ name: "projects", status: "ok", message }]
 }
 
 /** The result of the check if SQLite cannot read the complete file. */
@@ -184,7 +210,7 @@ async function checkContents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
     checks.push({
       name,
       status: "problem",
-      message: `${many(damagedConversations.length - MAX_NAMED, "more conversation")} with damage.`,
+      message: `${many(damagedConversations.length - MAX_NAMED, "more damaged conversation")}.`,
       mend: REPAIR,
     })
   if (others.length > 0)
@@ -206,16 +232,16 @@ async function checkContents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
 }
 
 function damageMessage({ ref, what, restores }: Injury): Pick<Check, "message" | "mend"> {
-  const damaged = `${formatRef(ref)} is damaged: ${what.join(", ")}.`
+  const damageText = `${formatRef(ref)} is damaged: ${what.join(", ")}.`
   if (restores === "nothing")
     return {
-      message: `${damaged} The agent's own file and the raw records cannot replace it: this is lost. The rest of the conversation can be read.`,
+      message: `${damageText} Neither the agent's own file nor the raw records can restore this part, so it is lost. The rest of the conversation can be read.`,
     }
   const remedies = {
     source: "The agent's own file is still there",
     records: "The raw records are undamaged",
   }
-  return { message: `${damaged} ${remedies[restores]}: nothing is lost.`, mend: "dex sync" }
+  return { message: `${damageText} ${remedies[restores]}: nothing is lost.`, mend: "dex sync" }
 }
 
 async function checkIndex(dex: Dex): Promise<Check[]> {
@@ -224,7 +250,12 @@ async function checkIndex(dex: Dex): Promise<Check[]> {
   const index = readIndex(dex.home.index)
   if (index === "none")
     return [
-      { name, status: "note", message: "There is no search index. Search works without it, slowly.", mend: "dex sync" },
+      {
+        name,
+        status: "note",
+        message: "There is no search index. Search works without it, but slowly.",
+        mend: "dex sync",
+      },
     ]
   if (index === "damaged") return [damagedIndex("it cannot be read")]
   try {
@@ -234,7 +265,7 @@ async function checkIndex(dex: Dex): Promise<Check[]> {
       return [damagedIndex(problem)]
     }
     if (await index.isBehind(await dex.store()))
-      return [{ name, status: "note", message: "The index is older than the history.", mend: "dex sync" }]
+      return [{ name, status: "note", message: "The search index is behind the history.", mend: "dex sync" }]
     return [{ name, status: "ok", message: "healthy and up to date" }]
   } finally {
     index.close()
@@ -313,22 +344,22 @@ async function checkHub(dex: Dex): Promise<Check[]> {
 async function checkSync(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
   const progress = await (await dex.store()).progress()
-  const readCount = progress && `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read`
+  const progressText = progress && `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read`
   if (isSyncing(dex)) {
     // Until the sync knows how much there is to read, the stored progress is that of the previous sync.
     const isUnderWay = progress && progress.done < progress.total
     const state = isUnderWay
-      ? `has been running since ${utcMinute(progress.at)}: ${readCount}`
+      ? `has been running since ${utcMinute(progress.at)}: ${progressText}`
       : "is running and looking for changes"
     return [{ name: "sync", status: "note", message: `A sync ${state}.` }]
   }
   if (progress && progress.done < progress.total)
-    return [{ name: "sync", status: "note", message: `The last sync was stopped: ${readCount}.`, mend: "dex sync" }]
+    return [{ name: "sync", status: "note", message: `The last sync was stopped: ${progressText}.`, mend: "dex sync" }]
   return [
     {
       name: "sync",
       status: "ok",
-      message: progress ? `${readCount}, last sync ${utcMinute(progress.at)}` : "nothing has been synced yet",
+      message: progress ? `${progressText}, last sync ${utcMinute(progress.at)}` : "nothing has been synced yet",
     },
   ]
 }
@@ -342,26 +373,29 @@ async function checkSources(dex: Dex): Promise<Check[]> {
   const reports = await (await dex.store()).sourceReport()
   const unknownIn = await unknownTablesOf(dex, reports)
   return reports.map((report) => {
-    const skipped = sum(report.skipped)
-    const unknown = sum(report.unknown)
+    const skippedCount = sum(report.skipped)
+    const unknownCount = sum(report.unknown)
     const parts = [describeConversations(report.kinds)]
     if (report.archived > 0) parts.push(`dex has copies of ${many(report.archived, "deleted file")}`)
-    if (skipped > 0) parts.push(`${grouped(skipped)} damaged ${skipped === 1 ? "record" : "records"}`)
-    if (unknown > 0) parts.push(describeUnknownRecords(agentOf(report.source)?.name ?? report.source, report.unknown))
+    if (skippedCount > 0) parts.push(`${grouped(skippedCount)} damaged ${skippedCount === 1 ? "record" : "records"}`)
+    if (unknownCount > 0)
+      parts.push(describeUnknownRecords(agentOf(report.source)?.name ?? report.source, report.unknown))
     if (report.unreadable.length > 0)
       parts.push(
         `${report.unreadable.length} unreadable: ${report.unreadable[0]!.path} (${report.unreadable[0]!.reason})`,
       )
     const tables = unknownIn.get(report.source) ?? []
     parts.push(...tables.map(describeUnknownTables))
-    const newerCount = unknown + tables.length
-    const hasTrouble = skipped + newerCount + report.unreadable.length > 0
-    const isOnlyNewer = newerCount > 0 && skipped + report.unreadable.length === 0
+    const newerCount = unknownCount + tables.length
+    const hasTrouble = skippedCount + newerCount + report.unreadable.length > 0
+    const isOnlyNewer = newerCount > 0 && skippedCount + report.unreadable.length === 0
     return {
       name: report.source,
       status: hasTrouble ? "note" : "ok",
       message: parts.join("; "),
       mend: !hasTrouble ? undefined : isOnlyNewer ? "npm install -g dexctx@latest" : "dex doctor sources",
+      unknown: unknownCount > 0 ? report.unknown : undefined,
+      unknown_tables: tables.length > 0 ? tables : undefined,
     }
   })
 }
@@ -372,21 +406,21 @@ const MAX_NAMED_TYPES = 4
 function describeUnknownRecords(name: string, unknown: Record<string, number>): string {
   const types = Object.entries(unknown).sort(([, a], [, b]) => b - a)
   const namedTypes = types.slice(0, MAX_NAMED_TYPES).map(([type, count]) => `${type} (${grouped(count)})`)
-  const more = types.length > MAX_NAMED_TYPES ? `, and ${types.length - MAX_NAMED_TYPES} more` : ""
-  return `${name} wrote records of types that this dex does not know, as a newer version of it may: ${namedTypes.join(", ")}${more}. They are kept, and a newer dex can read them without the agent's files`
+  const moreText = types.length > MAX_NAMED_TYPES ? `, and ${types.length - MAX_NAMED_TYPES} more` : ""
+  return `${name} wrote records of types that this version of dex does not know, probably because the agent is newer: ${namedTypes.join(", ")}${moreText}. They are kept, and a newer dex can read them without the agent's files`
 }
 
 /** Describes unknown tables, in which a newer version of an agent may store conversations, as OpenCode 2 did. */
 function describeUnknownTables({ path, tables }: UnknownTables): string {
   const sortedTables = Object.entries(tables).sort(([, a], [, b]) => b - a)
   const namedTables = sortedTables.slice(0, MAX_NAMED_TYPES).map(([name, rows]) => `${name} (${describeRows(rows)})`)
-  const more = sortedTables.length > MAX_NAMED_TYPES ? `, and ${sortedTables.length - MAX_NAMED_TYPES} more` : ""
-  const count = `${sortedTables.length} ${sortedTables.length === 1 ? "table" : "tables"}`
-  return `${path} has ${count} that this dex does not know and does not read: ${namedTables.join(", ")}${more}`
+  const moreText = sortedTables.length > MAX_NAMED_TYPES ? `, and ${sortedTables.length - MAX_NAMED_TYPES} more` : ""
+  const tableCount = `${sortedTables.length} ${sortedTables.length === 1 ? "table" : "tables"}`
+  return `${path} has ${tableCount} that this dex does not know and does not read: ${namedTables.join(", ")}${moreText}`
 }
 
-function describeRows(rows: number): string {
-  return `${grouped(rows)}${rows === MAX_COUNTED_ROWS ? " or more" : ""} ${rows === 1 ? "row" : "rows"}`
+function describeRows(count: number): string {
+  return `${grouped(count)}${count === MAX_COUNTED_ROWS ? " or more" : ""} ${count === 1 ? "row" : "rows"}`
 }
 
 /** Lists the agents in the other home folders that the setting `sources.extra_roots` names. */
@@ -408,7 +442,7 @@ async function checkOtherHomes({ machine }: Dex): Promise<Check[]> {
 
 /** Lists the agents that the user added. */
 async function checkAgents(dex: Dex): Promise<Check[]> {
-  const outside = await dex.outside()
+  const outside = await dex.outsideAgents()
   return [
     ...outside.agents.map(
       ({ source, name, path }): Check => ({
@@ -431,11 +465,18 @@ async function checkAgents(dex: Dex): Promise<Check[]> {
 async function checkRetention(dex: Dex): Promise<Check[]> {
   const deletions = await upcomingDeletions(dex)
   if (!deletions) return []
-  const { days, isChosen, unread } = deletions
+  const { days, isChosen, unreadCount } = deletions
   const rule = `Claude Code deletes transcripts after ${days} days.`
   const advice = isChosen ? "" : ' To keep them longer, set "cleanupPeriodDays" in its settings.json.'
   const message = `${rule} ${describeDeletions(deletions) ?? "It will delete none within the next week."} Synced transcripts are kept here permanently.${advice}`
-  return [{ name: "retention", status: unread > 0 ? "note" : "ok", message, mend: unread > 0 ? "dex sync" : undefined }]
+  return [
+    {
+      name: "retention",
+      status: unreadCount > 0 ? "note" : "ok",
+      message,
+      mend: unreadCount > 0 ? "dex sync" : undefined,
+    },
+  ]
 }
 
 /** Sends the model a one-word request, because only an answer proves that address, key and model are right. */

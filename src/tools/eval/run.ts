@@ -14,7 +14,7 @@ import { openScratch } from "../../store/sqlite/scratch.ts"
 import type { Dex } from "../context.ts"
 import type { EvalInput } from "./eval.ts"
 
-/** The most messages to search. Measuring more would take too long. */
+/** The maximum number of messages to search. Measuring more would take too long. */
 const MAX_MESSAGES = 200_000
 const MAX_COMMITS = 20_000
 const MIN_QUESTIONS = 10
@@ -47,7 +47,7 @@ export async function run(dex: Dex, input: EvalInput) {
   }
 }
 
-/** The newest conversations that together have at most about `maxMessages` messages. */
+/** The newest conversations, with about `maxMessages` messages at most, and how much of the history they are. */
 export async function newestConversations(store: HistoryReader, maxMessages: number, inside: string) {
   const { rows } = await store.list({ limit: 1_000_000, offset: 0, inside })
   const refs = new Set<string>()
@@ -67,7 +67,8 @@ export async function newestConversations(store: HistoryReader, maxMessages: num
 type CommitQuestion = { subject: string; gold: Ref[] }
 
 /**
- * A subject needs at least this many words to become a question. Shorter ones such as "fmt" and "fix lint" are not specific enough.
+ * A subject needs at least this many words to become a question. Shorter ones such as "fmt" and "fix lint" are not specific
+ * enough.
  */
 const MIN_WORDS = 4
 const MERGE_OR_WIP =
@@ -99,8 +100,8 @@ export function queryOf(subject: string): Query {
 }
 
 /**
- * Returns a function to call before each step. It reports the progress, and lets signals and the progress bar take their turn,
- * because SQLite calls are synchronous.
+ * Returns a function to call before each step. It reports the progress, and yields to the event loop: SQLite calls are
+ * synchronous, so nothing else would handle signals or draw the progress bar.
  */
 function createStep(dex: Dex, phase: "indexing" | "asking", total: number): () => Promise<void> {
   let done = 0
@@ -150,8 +151,7 @@ async function measure(dex: Dex, store: HistoryReader, index: SearchIndex, quest
 }
 
 /**
- * The conversations with the answer, and others that may contain the same words: their parents, and the subagents and forks of
- * them all.
+ * The conversations with the answer, and all relatives that may contain the same words: parents, subagents and forks.
  */
 async function relativesOf(store: HistoryReader, gold: Ref[]): Promise<Ref[]> {
   const rows = await Promise.all(gold.map((ref) => store.conversation(ref)))
@@ -168,7 +168,7 @@ export function confidenceInterval(share: number, n: number): { low: number; hig
 }
 
 async function limitsOf(dex: Dex, searched: { conversations: number; of_conversations: number }): Promise<string[]> {
-  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.place })
   const hidden = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform).length
   return [
     "Most subjects were written by the agent that did the work, so they share its words: questions in your own words find less.",
@@ -242,7 +242,7 @@ function commandIn(tool: string, input: string): string {
     if (Array.isArray(command)) return command.join(" ")
     if (typeof command === "string") return command
   } catch {
-    // not JSON: the plain text of a freeform tool
+    // The input is not JSON: it is the plain text of a freeform tool.
   }
   return SHELL_TOOL.test(tool) ? input : ""
 }
@@ -267,8 +267,8 @@ function maskMessage(message: StoredMessage, calls: ReadonlySet<string>, mask: M
 type Mask = (text: string) => string
 
 /**
- * Limits for the text that is masked, in characters. A shorter subject is ordinary words. Of a longer one, only the beginning is
- * masked, because long texts would make the pattern large.
+ * Limits for the text that is masked, in characters. Shorter subjects are not masked, because they may be ordinary words. Only
+ * the beginning of a longer subject is masked, to keep the pattern small.
  */
 const MIN_CHARS = 8
 const MAX_CHARS = 300
@@ -282,7 +282,9 @@ export function subjectMask(subjects: string[]): Mask {
   return (text) => text.replaceAll(anySubject, "")
 }
 
-/** Returns the subject with and without the number that a forge appends, each in plain text and as it appears in a tool's JSON. */
+/**
+ * Returns the subject with and without the number that a forge appends, each in plain text and as it appears in a tool's JSON.
+ */
 function formsOf(text: string): string[] {
   const subject = text.slice(0, MAX_CHARS)
   const plain = [subject, subject.replace(/ \(#\d+\)$/, "")]

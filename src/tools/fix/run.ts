@@ -6,6 +6,7 @@ import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import { many } from "../../render/words.ts"
 import type { Dex } from "../context.ts"
 import { updatedKnowledge } from "../learned.ts"
+import { projectCalled } from "../resolve.ts"
 import type { FixInput } from "./fix.ts"
 
 const MAX_FILES = 10
@@ -16,17 +17,19 @@ export async function run(dex: Dex, input: FixInput) {
   const query = {
     query: input.error,
     inside: dex.project,
-    project: input.project,
+    ...(input.project !== undefined && (await projectCalled(dex, input.project))),
   }
   const { solved, unsolved } = findFixes(knowledge, { ...query, except: hidden })
-  const all = hidden.length === 0 ? undefined : findFixes(knowledge, query)
-  const withheld = all ? [...all.solved, ...all.unsolved].filter(({ project }) => isHidden(project)).length : 0
-  const rows = (solved.length > 0 ? solved : unsolved).slice(0, input.limit).map(listedFix)
+  const allFixes = hidden.length === 0 ? undefined : findFixes(knowledge, query)
+  const withheldCount = allFixes
+    ? [...allFixes.solved, ...allFixes.unsolved].filter(({ project }) => isHidden(project)).length
+    : 0
+  const rows = (solved.length > 0 ? solved : unsolved).slice(0, input.limit).map(describeFix)
   if (unsolved.length > 0)
     notes.push(
       `After ${many(unsolved.length, "similar error")}, code was edited, but no run is known to have passed since then.`,
     )
-  if (withheld > 0) notes.push(`Not shown: ${many(withheld, "similar error")} in private projects.`)
+  if (withheldCount > 0) notes.push(`Not shown: ${many(withheldCount, "similar error")} in private projects.`)
   const build = (count: number) => ({
     fixes: rows.slice(0, count),
     total: solved.length,
@@ -41,7 +44,7 @@ export async function run(dex: Dex, input: FixInput) {
   return fitted.answer
 }
 
-function listedFix({ source, id, project, command, error, failed_number, fixed_number, at, ...fix }: FoundFix) {
+function describeFix({ source, id, project, command, error, failed_number, fixed_number, at, ...fix }: FoundFix) {
   return {
     command,
     error,

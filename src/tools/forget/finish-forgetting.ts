@@ -14,8 +14,8 @@ export function markForgetting(home: Home): void {
 }
 
 /**
- * Removes the old pages, and waits at most `maxWaitMs` for programs that read them. Returns the names of databases whose old pages
- * are still in use then. Calls `onWait` with the names before the first wait.
+ * Removes the old pages, and waits at most `maxWaitMs` for programs that read them. Returns the names of databases whose old
+ * pages are still in use then. Calls `onWait` with the names before the first wait.
  */
 export async function finishForgetting(
   home: Home,

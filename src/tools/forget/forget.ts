@@ -56,6 +56,7 @@ export const forget = defineTool({
 
 const makePrivateInput = object({
   project: optional(text("The project's folder. If omitted, private projects are listed.")),
+  only_here: optional(flag("Only this folder, not the other folders of its repository.")),
   off: optional(flag("Make the project public again. Default: the current project.")),
 })
 export type PrivateInput = Infer<typeof makePrivateInput>

@@ -12,18 +12,19 @@ import { isSamePath } from "../../core/path-key.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { createProjectFinder } from "../../git/project.ts"
 import { followSpending } from "../../ingest/follow-spending.ts"
+import { publishPlaces } from "../../ingest/identify-projects.ts"
 import { nativeKey } from "../../ingest/unit-names.ts"
 import { cleanUpRestore, isSameFile, replacedHistories } from "../../store/history/kept-histories.ts"
 import { removeDamagedDatabases, repairFiles } from "../../store/history/rot/damaged-files.ts"
 import { openStore } from "../../store/history/sqlite-history.ts"
-import type { HistoryReader, HistoryWriter, OwnerOf } from "../../store/history/store.ts"
+import type { ConversationRow, HistoryReader, HistoryWriter, OwnerOf } from "../../store/history/store.ts"
 import { removeDatabase } from "../../store/sqlite/database.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import { removeOtherFormats } from "../../store/sqlite/older-files.ts"
 import { forgetTraces } from "../../trace/forget.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
-import { learnEvenIfBusy } from "../learned.ts"
+import { learnEvenIfBusy, updateDerivedData } from "../learned.ts"
 import { isCurrentProject, resolveRef } from "../resolve.ts"
 import { finishForgetting, markForgetting } from "./finish-forgetting.ts"
 import type { ForgetInput, PrivateInput } from "./forget.ts"
@@ -54,8 +55,8 @@ export async function run(dex: Dex, input: ForgetInput) {
   if (!input.yes) return { ...counts, conversations, asked: true }
   const projects = await projectsOf(store, refs)
   markForgetting(dex.home)
-  // The copies are cleared first, so that a command that is stopped halfway can be repeated with the same refs. They are cleared
-  // again at the end, because a hook may have stored something meanwhile.
+  // Copies such as stored answers are deleted before the history, so that a command that was stopped halfway can be repeated with
+  // the same refs. They are deleted again below, because a hook may have stored new ones meanwhile.
   await dex.clearCopies(refs, projects)
   const { connectors } = await dex.syncDeps()
   const connectorOf = new Map(connectors.map((connector) => [connector.source, connector]))
@@ -74,8 +75,8 @@ export async function run(dex: Dex, input: ForgetInput) {
   }
   if (dex.hasKnowledge()) await learnEvenIfBusy(dex)
   await followSpending(store, await dex.spending())
-  forgetTraces(dex.home.traces, refs) // last, because a search that was running may have recorded a trace
-  markForgetting(dex.home) // again, because a sync may have removed the marker meanwhile
+  forgetTraces(dex.home.traces, refs) // This comes last, because a search that was running may have recorded a trace.
+  markForgetting(dex.home) // This is done again, because a sync may have removed the marker meanwhile.
   const pinned = await finishForgetting(dex.home, READER_TIMEOUT_MS, (names) =>
     dex.onWait?.(
       `Waiting at most ${READER_TIMEOUT_MS / 1000} s for another program that reads the old pages of ${joinNames(names)}. You can stop waiting; the conversations stay deleted.`,
@@ -99,8 +100,8 @@ async function projectsOf(store: HistoryReader, refs: Ref[]): Promise<string[]> 
 }
 
 /**
- * The conversations in the form of a listing. Conversations with a damaged row are left out. The titles of a private project's
- * conversations are shown only inside the project.
+ * Describes the conversations as `dex list` does. Conversations with a damaged row are left out. The titles of a private
+ * project's conversations are shown only inside the project.
  */
 async function listedConversations(dex: Dex, refs: Ref[]) {
   const store = await dex.store()
@@ -124,18 +125,33 @@ function removeBelow(root: string, name: string): void {
   if (basename(name) === name && !/^\.*$/.test(name)) rmSync(join(root, name), { recursive: true, force: true })
 }
 
-/** One conversation, or all conversations of a project if the text is a project's folder. */
+/**
+ * One conversation, or all conversations of a project if the text is the project's folder. Of another folder of a project, only the
+ * conversations that began there.
+ */
 async function refsOf(dex: Dex, text: string): Promise<Ref[]> {
   const store = await dex.store()
-  const isRequested = (known: string) => namesProject(dex, known, text)
-  const spellings = (await store.projects()).map((candidate) => candidate.path).filter(isRequested)
-  if (spellings.length === 0) return [(await resolveRef(dex, text)).row.ref]
   const refs: Ref[] = []
-  for (const project of spellings) {
-    const { rows } = await store.list({ limit: 1_000_000, offset: 0, project, inside: project })
-    refs.push(...rows.filter((row) => row.project === project).map((row) => row.ref))
+  let isProject = false
+  for (const { path: project } of await store.projects()) {
+    const folder = dex.foldersOf(project).find((path) => namesProject(dex, path, text))
+    if (folder === undefined) continue
+    isProject = true
+    const { rows } = await store.list({ limit: 1_000_000, offset: 0, in_project: project, inside: project })
+    refs.push(
+      ...rows.filter((row) => folder === project || beganIn(dex, row, project) === folder).map((row) => row.ref),
+    )
   }
-  return refs
+  return isProject ? refs : [(await resolveRef(dex, text)).row.ref]
+}
+
+/** The folder of the project in which a conversation began: the nearest one above its first working directory. */
+function beganIn(dex: Dex, { cwds }: ConversationRow, project: string): string | undefined {
+  const [start = ""] = cwds
+  return dex
+    .foldersOf(project)
+    .filter((folder) => start === folder || start.startsWith(folder.endsWith(sep) ? folder : folder + sep))
+    .sort((a, b) => b.length - a.length)[0]
 }
 
 /** True if the typed text names the project's folder, absolute or relative to the current folder, in any spelling. */
@@ -151,12 +167,12 @@ export async function setPrivate(dex: Dex, input: PrivateInput) {
   if (input.project === undefined && !input.off) return { projects: await privateProjects() }
   const knownProjects = (await store.projects()).map((project) => project.path)
   const typed = input.project ?? dex.project
-  const path = knownProjects.find((project) => namesProject(dex, project, typed)) ?? projectAt(dex, typed)
+  const known = knownProjects.find((project) => dex.foldersOf(project).some((path) => namesProject(dex, path, typed)))
+  const path = input.only_here ? await folderAlone(dex, store, typed) : (known ?? projectAt(dex, typed))
   if (path === undefined) throw new DexError("no_project", noProjectError(resolve(dex.cwd, typed), knownProjects))
   const { platform } = dex.machine
-  const projectOf = createProjectFinder(platform)
   await store.setPrivate(path, input.off !== true, (folder, project) =>
-    isSamePath(projectOf(folder), project, platform),
+    isSamePath(dex.projectOf(folder), project, platform),
   )
   await updateDerivedData(dex, store)
   const nested = knownProjects.filter((project) => project.startsWith(path.endsWith(sep) ? path : path + sep))
@@ -168,16 +184,18 @@ export async function setPrivate(dex: Dex, input: PrivateInput) {
   }
 }
 
-/** Updates the index and the facts, which depend on the conversations' projects. */
-async function updateDerivedData(dex: Dex, store: HistoryReader): Promise<void> {
-  await (await dex.indexToWrite())?.follow(store)
-  if (dex.hasKnowledge()) await learnEvenIfBusy(dex)
+/** Makes a folder a project of its own, which is never joined with the others of its repository. */
+async function folderAlone(dex: Dex, store: HistoryWriter, typed: string): Promise<string> {
+  const folder = createProjectFinder(dex.machine.platform)(resolve(dex.cwd, typed))
+  await store.keepApart(folder)
+  await publishPlaces({ store, home: dex.home })
+  return folder
 }
 
 /** The project of an existing folder, even if no agent has worked there yet. */
 function projectAt(dex: Dex, typed: string): string | undefined {
   const folder = resolve(dex.cwd, typed)
-  return isFolder(folder) ? createProjectFinder(dex.machine.platform)(folder) : undefined
+  return isFolder(folder) ? dex.projectOf(folder) : undefined
 }
 
 const MAX_NAMED = 5
@@ -185,11 +203,11 @@ const MAX_NAMED = 5
 function noProjectError(path: string, knownProjects: string[]): string {
   const firstProjects = knownProjects.slice(0, MAX_NAMED).join(", ")
   const rest = knownProjects.length > MAX_NAMED ? `, and ${knownProjects.length - MAX_NAMED} more` : ""
-  const others =
+  const hint =
     knownProjects.length === 0
       ? "No projects are known yet. Run `dex sync` first."
       : `Known projects: ${firstProjects}${rest}.`
-  return `There is no folder or known project called ${path}. ${others}`
+  return `There is no folder or known project called ${path}. ${hint}`
 }
 
 /** A file in dex's folder that may still contain the deleted text, and the reason. */
@@ -246,7 +264,7 @@ function failureReason(error: unknown): string {
   return reasons[error.code] ?? error.message
 }
 
-/** Databases in dex's folder that dex did not create, most likely backups. */
+/** Databases in dex's folder whose names dex does not know. They are most likely backups. */
 function unknownDatabases(home: Home): UndeletedFile[] {
   const ownFiles = [
     home.history,
@@ -257,8 +275,8 @@ function unknownDatabases(home: Home): UndeletedFile[] {
     hubState(home),
     ...replacedHistories(home.history),
   ]
-  const known = new Set(ownFiles.map((path) => basename(path)))
+  const knownNames = new Set(ownFiles.map((path) => basename(path)))
   return readdirSync(home.dir)
-    .filter((name) => name.endsWith(".db") && !known.has(name))
+    .filter((name) => name.endsWith(".db") && !knownNames.has(name))
     .map((name) => ({ file: join(home.dir, name), why: "dex does not know this file" }))
 }

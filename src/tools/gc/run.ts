@@ -48,7 +48,7 @@ function dropUnusedVectors(
   dex: Dex,
   vectors: VectorIndex,
 ): { dropped: { embedder: string; vectors: number }[]; note?: string } {
-  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.place })
   const provider = settings["embed.provider"]
   const model = settings["embed.model"]
   const dims = settings["embed.dims"]

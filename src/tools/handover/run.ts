@@ -13,21 +13,25 @@ import type { HandoverInput } from "./handover.ts"
 
 export async function run(dex: Dex, input: HandoverInput) {
   const { row, number } = await resolveConversation(dex, { id: input.id })
-  if (row.kind === "document")
-    throw new DexError("no_conversation", `That is a document. Read it with: dex show '${formatRef(row.ref)}'`)
-  const store = await dex.store()
-  const messages = messagesUpTo(await store.messages(row.ref), number)
-  const agent = (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source
-  const head = briefHead(dex, row, agent, messages, number)
-  const result = briefText(briefOf(messages, rootsOf(row)), head, input.max_tokens)
+  const { brief, head } = await readBrief(dex, row, number)
+  const result = briefText(brief, head, input.max_tokens)
   if (result.text === undefined)
     throw new DexError(
       "budget",
       `${input.max_tokens} tokens are too few: the smallest brief takes about ${result.needed}. Try --max-tokens ${Math.ceil((result.needed + 200) / 100) * 100}.`,
     )
   if (input.to === undefined) return { ...headOf(row), ...result.text }
-  const folderToUse = await folderToOpen(dex, row, input.here === true)
+  const folderToUse = folderToOpen(dex, row, input.here === true)
   return { ...headOf(row), ...result.text, ...openCommand(folderToUse, input.to, result.text.brief, dex) }
+}
+
+/** The facts for a brief about a conversation, up to a message if one is named. */
+export async function readBrief(dex: Dex, row: ConversationRow, number: number | undefined) {
+  if (row.kind === "document")
+    throw new DexError("no_conversation", `That is a document. Read it with: dex show '${formatRef(row.ref)}'`)
+  const messages = messagesUpTo(await (await dex.store()).messages(row.ref), number)
+  const agent = (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source
+  return { messages, brief: briefOf(messages, rootsOf(row)), head: briefHead(dex, row, agent, messages, number) }
 }
 
 function messagesUpTo(messages: StoredMessage[], number: number | undefined): StoredMessage[] {
@@ -63,8 +67,8 @@ function briefHead(
 }
 
 /**
- * The longest brief that is passed as an argument. Linux allows 128 kB for one argument, Windows 32,767 characters for the complete
- * command line.
+ * The longest brief that is passed as an argument. Linux allows 128 kB for one argument, Windows 32,767 characters for the
+ * complete command line.
  */
 const MAX_ARGUMENT_BYTES = 100_000
 const MAX_WINDOWS_ARGUMENT_LENGTH = 30_000

@@ -18,6 +18,6 @@ export function startBackgroundPush(dex: Pick<Dex, "home" | "machine" | "now">):
     startDetached([script, "hub", "push", "--quiet"], { cwd: dex.home.dir, env: dex.machine.env })
     return true
   } catch {
-    return false // `dex hub status` shows the problem
+    return false // `dex hub status` shows the problem.
   }
 }

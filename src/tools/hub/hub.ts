@@ -7,13 +7,14 @@ const removedShape = listOf(
   object({
     what: text(),
     count: integer(),
-    earlier: optional(flag("It was already removed when dex read the conversation.")),
+    earlier: optional(flag("The secret was already removed when dex read the conversation.")),
   }),
   "The secrets that were removed. dex finds many, but not all.",
 )
 const summaryShape = object({
   project: text("The project's folder."),
   key: text("Its name on the hub."),
+  other_key: optional(text("Another remote of the repository, which is a project on the hub already.")),
   what: listOf(text()),
   visibility: text(),
   since: optional(text()),
@@ -106,6 +107,10 @@ export const hub = defineTool({
           why: text("person, retention, admin or quarantine."),
           by: optional(text("Who deleted it; absent if the hub did, by a rule.")),
           key_gone_at: optional(text("When its key was deleted from the hub's files; absent until then.")),
+          words_gone_at: optional(text("When no disk of OpenSearch had its hashed words any more.")),
+          words_wait_for: optional(
+            listOf(text(), "The nodes of OpenSearch whose disks may still have its hashed words."),
+          ),
         }),
         "status: your conversations that were deleted on the hub.",
       ),
@@ -161,12 +166,12 @@ export const hub = defineTool({
             title: text(),
             messages: integer(),
             chunks: integer(),
-            bytes: integer("As they would be sent, compressed."),
+            bytes: integer("Size of the conversation as it would be sent, compressed."),
             taken_out: removedShape,
             left_out: mapOf(integer(), "Parts and effects that stay here, by kind."),
             head: optional(text("The conversation without its messages, exactly as it is sent.")),
             lines: optional(
-              text("Its messages, one JSON object per line: the bytes that are sent, before compression."),
+              text("The messages, one JSON object per line: the bytes that are sent, before compression."),
             ),
           }),
         ),

@@ -18,8 +18,8 @@ export type LoggedIn = {
 const INVITATION = "dexi_"
 
 /**
- * Logs in with a token or an invitation. Asks the hub whose token it is, and saves the token and the member. Consent that was given
- * for another hub or member does not apply, and is removed.
+ * Logs in with a token or an invitation. Asks the hub whose token it is, and saves the token and the member. Consent that was
+ * given for another hub or member does not apply, and is removed.
  */
 export async function logIn(home: Pick<Home, "dir">, typedAddress: string, credential: string): Promise<LoggedIn> {
   const address = hubAddress(typedAddress)
@@ -29,9 +29,9 @@ export async function logIn(home: Pick<Home, "dir">, typedAddress: string, crede
       "That is not a token. A token is a single line of letters, digits and symbols. Nothing was changed.",
     )
   const token = credential.startsWith(INVITATION)
-    ? await useHub({ address, token: credential, patience: 2 }, (hub) => hub.redeem(credential))
+    ? await useHub({ address, token: credential, maxTries: 2 }, (hub) => hub.redeem(credential))
     : credential
-  const account = await useHub({ address, token, patience: 2 }, (hub) => hub.me())
+  const account = await useHub({ address, token, maxTries: 2 }, (hub) => hub.me())
   const previous = readHub(home)
   const tenant = String(account.tenant ?? "")
   const member = String(account.member?.name ?? "")
@@ -64,7 +64,10 @@ export async function loginMethods(typedAddress: string): Promise<string[]> {
   return useHub(withoutRetries(typedAddress), (hub) => hub.loginMethods())
 }
 
-/** Waits until the person agrees on the page of their identity provider. Returns the hub's new token; throws if they refuse. */
+/**
+ * Waits until the person has agreed on the page of their identity provider. Returns the hub's new token; throws if the person
+ * refuses.
+ */
 export async function deviceLogin(typedAddress: string, { signal, show, wait }: DeviceLoginOptions): Promise<string> {
   return useHub({ ...withoutRetries(typedAddress), signal }, async (hub) => {
     const started = await hub.beginDeviceLogin()
@@ -91,6 +94,6 @@ function retryIfTemporary(error: unknown): { state: "slow_down" } {
 
 const withoutRetries = (typedAddress: string) => ({
   address: hubAddress(typedAddress),
-  patience: 1,
+  maxTries: 1,
   consequence: "Nothing was changed.",
 })

@@ -17,7 +17,8 @@ const NOTHING_SENT: PushOutcome = { busy: false, sent: 0, removed: 0, refused: 0
 
 /**
  * Sends what is shared and not yet acknowledged. `isAutomatic` means that nobody requested the push: dex then waits only briefly
- * for the hub, and after a failure it does not contact the hub until the next attempt is due. Throws a DexError if the push fails.
+ * for the hub, and after a failure it does not contact the hub until the next attempt is due. Throws a DexError if the push
+ * fails.
  */
 export async function pushNow(dex: Dex, options: { isAutomatic?: boolean; maxMs?: number } = {}): Promise<PushOutcome> {
   const choices = readHub(dex.home)
@@ -40,7 +41,7 @@ export async function pushNow(dex: Dex, options: { isAutomatic?: boolean; maxMs?
       address,
       token,
       signal: dex.signal,
-      ...(options.isAutomatic && { timeoutMs: 10_000, patience: 1 }),
+      ...(options.isAutomatic && { timeoutMs: 10_000, maxTries: 1 }),
     })
     try {
       const report = await pushAll({

@@ -106,7 +106,7 @@ export function requests(dex: Dex, words: string[]) {
   const [verb, name, project, ...more] = words
   if (verb === undefined) return withHub(dex, async (hub) => ({ requests: await hub.requests() }))
   if ((verb !== "approve" && verb !== "deny") || name === undefined || more.length > 0)
-    throw new DexError("usage", "For example: dex hub requests approve bob. `dex hub requests` lists them.")
+    throw new DexError("usage", "To answer a request: dex hub requests approve bob. `dex hub requests` lists them.")
   return withHub(dex, async (hub) => {
     const key = project ?? (await onlyRequestOf(hub, name, () => currentProjectKey(dex)))
     return { access: await hub.decide(key, name, verb) }
@@ -115,14 +115,17 @@ export function requests(dex: Dex, words: string[]) {
 
 export function grant(dex: Dex, [name, project, ...more]: string[], level = "write") {
   if (name === undefined || more.length > 0)
-    throw new DexError("usage", "For example: dex hub grant bob github.com/acme/api --level read")
+    throw new DexError(
+      "usage",
+      "Name a member, and at most one project: dex hub grant bob github.com/acme/api --level read",
+    )
   return withHub(dex, async (hub) => ({
     access: await hub.grant(project ?? (await requireProjectKey(dex)), name, level),
   }))
 }
 
 export function members(dex: Dex, [project, ...more]: string[]) {
-  if (more.length > 0) throw new DexError("usage", "For example: dex hub members github.com/acme/api")
+  if (more.length > 0) throw new DexError("usage", "Name at most one project: dex hub members github.com/acme/api")
   return withHub(dex, async (hub) => ({ members: await hub.members(project ?? (await requireProjectKey(dex))) }))
 }
 
@@ -152,10 +155,10 @@ async function onlyRequestOf(
   )
 }
 
-/** The name of the current project on the hub. */
+/** The current project's name on the hub. Undefined if the project is not shared and has no git remote to name it after. */
 async function currentProjectKey(dex: Dex): Promise<string | undefined> {
   const consent = consentFor(readHub(dex.home), dex.project, dex.machine.platform)
-  return consent?.key ?? (await keyOfProject(dex.project))
+  return consent?.key ?? (await keyOfProject(dex.place))
 }
 
 async function requireProjectKey(dex: Dex): Promise<string> {
@@ -172,7 +175,8 @@ const MAX_CHANGES_EXAMINED = 2_000
 const ANSWER_TIMEOUT_MS = 3_000
 
 /**
- * Reports what is shared with whom, how much was sent, and what stays on this machine. Contacts the hub and waits only briefly.
+ * Reports what is shared with whom, how much was sent, and what stays on this machine. Also asks the hub, and waits briefly for
+ * its answer.
  */
 async function hubStatus(dex: Dex) {
   const choices = readHub(dex.home)
@@ -230,7 +234,9 @@ async function hubStatus(dex: Dex) {
   }
 }
 
-/** The number of shared conversations that the next push will examine. Counts at most MAX_CHANGES_EXAMINED changes of the feed. */
+/**
+ * The number of shared conversations that the next push will examine. Counts at most MAX_CHANGES_EXAMINED changes of the feed.
+ */
 async function waitingCount(parts: SharingContext): Promise<number> {
   const page = await parts.store.changes(await feedToken(parts), MAX_CHANGES_EXAMINED)
   let count = 0
@@ -254,7 +260,7 @@ type HubState = {
 
 async function fetchHubState(address: string, token: string): Promise<HubState> {
   try {
-    return await useHub({ address, token, timeoutMs: ANSWER_TIMEOUT_MS, patience: 1 }, async (hub) => {
+    return await useHub({ address, token, timeoutMs: ANSWER_TIMEOUT_MS, maxTries: 1 }, async (hub) => {
       const { notices = [], stored = {}, requests = 0 } = await hub.me()
       return {
         ...(await hub.mine()),

@@ -5,6 +5,7 @@ import { DexError } from "../../core/error.ts"
 import { isFolder } from "../../core/look-at.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { formatRef } from "../../core/ref.ts"
+import { repositoryRemotes } from "../../git/identity.ts"
 import { useHub } from "../../hub-client/client.ts"
 import { sumRemoved } from "../../hub-client/for-others.ts"
 import { createOutgoing, DEFAULT_SHARED, SHAREABLE, type Shareable } from "../../hub-client/outgoing.ts"
@@ -15,12 +16,12 @@ import { many } from "../../render/words.ts"
 import type { ConversationRow, HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
-import { folderNamed, projectNamed, resolveConversation } from "../resolve.ts"
+import { folderNamed, folderOnDisk, projectNamed, resolveConversation } from "../resolve.ts"
 import type { HubInput } from "./hub.ts"
 import { tryPush } from "./push-now.ts"
 import { isSharingAllowed, openPushedStore, type SharingParts, sharingOf } from "./sharing.ts"
 
-/** The most characters of text that a preview shows. The text of further conversations is counted, but not shown. */
+/** The maximum number of characters of text that a preview shows. The text of further conversations is counted, but not shown. */
 const MAX_PREVIEW_CHARS = 4 << 20
 
 export async function shareProject(dex: Dex, named: string | undefined, input: HubInput) {
@@ -47,7 +48,10 @@ export async function shareProject(dex: Dex, named: string | undefined, input: H
       staying,
     }
     const { address } = requireLogin(choices)
-    if (!input.yes) return { address, summary, asked: true }
+    if (!input.yes) {
+      const other_key = input.name === undefined ? await otherKeyOnHub(dex, choices, consent) : undefined
+      return { address, summary: { ...summary, other_key }, asked: true }
+    }
     await recordConsent(choices, consent)
     writeHub(dex.home, withConsent(readHub(dex.home), project, consent, platform))
     return { address, summary, ...(await tryPush(dex)) }
@@ -56,7 +60,7 @@ export async function shareProject(dex: Dex, named: string | undefined, input: H
   }
 }
 
-/** Finds the project to share. Its folder may be gone, because its conversations are in the history. */
+/** Finds the project to share. Its folder need not exist any longer, because its conversations are in the history. */
 async function projectToShare(dex: Dex, named: string): Promise<string> {
   const folder = folderNamed(dex, named)
   if (isFolder(folder)) return projectNamed(dex, named)
@@ -76,7 +80,7 @@ async function recordConsent(choices: HubChoices, { key, what }: Consent): Promi
   await useHub(requireLogin(choices), (hub) => hub.consent(key, what))
 }
 
-/** Throws if the project may never be sent. */
+/** Throws if the folder is no project, or if the project is private or its settings forbid sharing. */
 async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
   const { platform, home } = dex.machine
   if (isSamePath(project, home, platform) || isSamePath(project, dex.home.dir, platform))
@@ -84,8 +88,8 @@ async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
       "not_a_project",
       "Your home folder is not a project, so it cannot be shared. Run this inside a project.",
     )
-  const known = await (await dex.store()).projects()
-  if (known.some((candidate) => candidate.private && isSamePath(candidate.path, project, platform)))
+  const knownProjects = await (await dex.store()).projects()
+  if (knownProjects.some((candidate) => candidate.private && isSamePath(candidate.path, project, platform)))
     throw new DexError(
       "private",
       `${project} is private, and private projects are never sent. To share it, first: dex private ${project} --off`,
@@ -93,16 +97,19 @@ async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
   if (!isSharingAllowed(dex, project))
     throw new DexError(
       "not_allowed",
-      `${project} is not shared: hub.share is false in its .dex.json or in your settings.`,
+      `${project} cannot be shared, because hub.share is false in its .dex.json or in your settings. Change that setting first.`,
     )
 }
 
 async function consentOf(dex: Dex, project: string, previous: Consent | undefined, input: HubInput): Promise<Consent> {
-  const key = input.name === undefined ? (previous?.key ?? (await keyOfProject(project))) : requireValidKey(input.name)
+  const key =
+    input.name === undefined
+      ? (previous?.key ?? (await keyOfProject(folderOnDisk(dex, project))))
+      : requireValidKey(input.name)
   if (key === undefined)
     throw new DexError(
       "no_key",
-      `${project} has no git remote. Give the project's name on the hub: dex hub share --name acme/api`,
+      `${project} has no git remote. Choose a name for it on the hub: dex hub share --name acme/api`,
     )
   const since = input.from === undefined ? previous?.since : parseDate(input.from, "from", dex.now())
   return {
@@ -113,6 +120,15 @@ async function consentOf(dex: Dex, project: string, previous: Consent | undefine
     since,
     at: dex.now(),
   }
+}
+
+/** The name under which a teammate already shares this repository, if it is another of its remotes. */
+async function otherKeyOnHub(dex: Dex, choices: HubChoices, { project, key }: Consent): Promise<string | undefined> {
+  const { remotes } = await repositoryRemotes(folderOnDisk(dex, project))
+  const others = remotes.filter((remote) => remote !== key)
+  if (others.length === 0) return undefined
+  const onHub = (await useHub(requireLogin(choices), (hub) => hub.me())).projects.map((one) => one.key)
+  return onHub.includes(key) ? undefined : others.find((remote) => onHub.includes(remote))
 }
 
 function kindsToShare(previous: readonly string[], { with: more = [], without = [] }: HubInput): Shareable[] {
@@ -129,13 +145,13 @@ async function conversationsOf(
   project: string,
 ): Promise<{ leaving: ConversationRow[]; staying: Record<string, number> }> {
   const leaving: ConversationRow[] = []
-  const stayingByConsent: Record<string, number> = {}
+  const stayingByReason: Record<string, number> = {}
   for (const row of await rowsOf(parts.store, project)) {
-    const consent = await sharingConsent(parts, row)
-    if (typeof consent !== "string") leaving.push(row)
-    else if (consent !== "kind") stayingByConsent[consent] = (stayingByConsent[consent] ?? 0) + 1
+    const consentOrReason = await sharingConsent(parts, row)
+    if (typeof consentOrReason !== "string") leaving.push(row)
+    else if (consentOrReason !== "kind") stayingByReason[consentOrReason] = (stayingByReason[consentOrReason] ?? 0) + 1
   }
-  return { leaving, staying: stayingByConsent }
+  return { leaving, staying: stayingByReason }
 }
 
 async function rowsOf(store: HistoryReader, project: string): Promise<ConversationRow[]> {

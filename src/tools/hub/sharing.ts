@@ -3,15 +3,16 @@ import { type Consent, type HubChoices, hubState } from "../../config/hub.ts"
 import { loadSettings } from "../../config/load.ts"
 import { lookAt } from "../../core/look-at.ts"
 import { isSamePath } from "../../core/path-key.ts"
-import { checkoutAt, createProjectFinder } from "../../git/project.ts"
+import { checkoutAt } from "../../git/project.ts"
 import { createPlacePatterns, type PlacePatterns } from "../../hub-client/for-others.ts"
 import type { OutgoingRules, Shareable } from "../../hub-client/outgoing.ts"
 import type { PushParts } from "../../hub-client/push.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import { openPushed, type Pushed } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
+import { folderOnDisk } from "../resolve.ts"
 
-// Gives sharing the parts of a running dex that it needs, except the hub.
+// Collects the parts of a running dex that sharing needs, except the hub.
 
 export type SharingParts = Omit<PushParts, "hub" | "account">
 
@@ -30,9 +31,11 @@ export async function sharingOf(dex: Dex, choices: () => HubChoices, pushed: Pus
   }
 }
 
-/** Returns false if a setting forbids sharing. A project's own file can forbid it, but never allow it. */
+/** Returns false if a setting forbids sharing. The file of any of the project's folders can forbid it, but never allow it. */
 export function isSharingAllowed(dex: Dex, project: string): boolean {
-  return loadSettings({ file: dex.home.config, env: dex.machine.env, project }).settings["hub.share"]
+  const { config: file } = dex.home
+  const folders = new Set([project, folderOnDisk(dex, project), ...dex.foldersOf(project)])
+  return [...folders].every((path) => loadSettings({ file, env: dex.machine.env, project: path }).settings["hub.share"])
 }
 
 export function openPushedStore(dex: Pick<Dex, "home">): Pushed {
@@ -41,7 +44,6 @@ export function openPushedStore(dex: Pick<Dex, "home">): Pushed {
 
 function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]>): PushParts["rulesFor"] {
   const { home, platform, env, otherHomes = [] } = dex.machine
-  const projectOf = createProjectFinder(platform)
   const userNames = [env.USER, env.LOGNAME, env.USERNAME, accountName()].filter(
     (name) => name !== undefined && name !== "",
   )
@@ -64,9 +66,12 @@ function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]
       )
     return { what: consent.what as Shareable[], folders, home, platform, places: places.get(key)! }
 
-    /** The project's checkout that contains the folder. For the conversation's first folder, if it is gone, the folder itself. */
+    /**
+     * Returns the project's checkout that contains the folder. If the folder is gone and was the conversation's first one,
+     * returns the folder itself.
+     */
     function worktreeOf(cwd: string, isFirst: boolean): string | undefined {
-      if (isSamePath(projectOf(cwd), consent.project, platform)) return checkoutAt(cwd)?.root
+      if (isSamePath(dex.projectOf(cwd), dex.projectOf(consent.project), platform)) return checkoutAt(cwd)?.root
       return isFirst && lookAt(cwd) === undefined ? cwd : undefined
     }
   }
@@ -76,6 +81,6 @@ function accountName(): string | undefined {
   try {
     return userInfo().username
   } catch {
-    return undefined // no entry in passwd
+    return undefined // The user has no entry in passwd.
   }
 }

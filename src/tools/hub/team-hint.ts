@@ -7,6 +7,6 @@ export function teamHint(dex: Pick<Dex, "home" | "caller">): string[] {
     if (readHub(dex.home).token === undefined) return []
     return [`Your team's hub may know more: ${dex.caller === undefined ? "add --team" : 'ask with where: "team"'}.`]
   } catch {
-    return [] // `dex hub status` shows what is wrong with the file
+    return [] // The hub's settings cannot be read. `dex hub status` shows why.
   }
 }

@@ -13,7 +13,15 @@ import {
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { collectionShape } from "../docs/collections.ts"
-import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
+import {
+  archivedField,
+  conversationFields,
+  fromField,
+  projectField,
+  sourceField,
+  tagField,
+  toField,
+} from "../fields.ts"
 import { runHereOrOnHub, TEAM_FLAG, whereField } from "../team.ts"
 import { estimatedTokensField, maxTokensField } from "../view-fields.ts"
 
@@ -23,6 +31,9 @@ const input = object({
   from: fromField,
   to: toField,
   file: optional(text("Only conversations that touched this file.")),
+  starred: optional(flag("Only conversations with a star.")),
+  tag: tagField,
+  archived: archivedField,
   all: optional(flag("Include subagents and automated runs.")),
   in: withDefault(choice(["history", "docs"], "Conversations or documents."), "history"),
   collections: optional(listOf(text(), "List their documents.")),
@@ -70,7 +81,7 @@ export const list = defineTool({
     name: "dex_list",
     description:
       "Browse past conversations by project, agent and date, newest first. Use it when you know when or where, not what.",
-    omit: ["session", "where"],
+    omit: ["session", "where", "archived", "starred", "tag"],
   },
   run: runHereOrOnHub("list", async (dex: Dex, input) => (await import("./run.ts")).run(dex, input)),
   found: (output) => output.conversations.length > 0 || (output.collections?.length ?? 0) > 0,

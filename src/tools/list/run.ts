@@ -1,5 +1,7 @@
-import { LISTED_KINDS } from "../../core/conversation.ts"
+import { LISTED_KINDS, STAR_TAG } from "../../core/conversation.ts"
+import type { Ref } from "../../core/ref.ts"
 import { budgetTooSmall, fitItems } from "../../render/budget.ts"
+import { intersectRefs } from "../../search/scope.ts"
 import type { HistoryReader, ListFilter } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf, dateRange } from "../fields.ts"
@@ -21,7 +23,7 @@ export async function run(dex: Dex, input: ListInput) {
       input.collections &&
       (await (await import("../docs/collections.ts")).requireVisibleCollections(dex, input.collections)),
     conversation,
-    among: input.file === undefined ? undefined : await store.touching(input.file),
+    among: await chosenRefs(store, input),
     inside: dex.project,
     limit: input.limit,
     offset: input.offset,
@@ -48,6 +50,19 @@ export async function run(dex: Dex, input: ListInput) {
   return fit.answer
 }
 
+async function chosenRefs(
+  store: HistoryReader,
+  { file, archived, starred, tag }: ListInput,
+): Promise<Ref[] | undefined> {
+  const chosen = [
+    ...(file === undefined ? [] : [await store.touching(file)]),
+    ...(starred ? [await store.tagged(STAR_TAG)] : []),
+    ...(tag === undefined ? [] : [await store.tagged(tag)]),
+    ...(archived ? [await store.keptOnlyHere()] : []),
+  ]
+  return chosen.length === 0 ? undefined : intersectRefs(chosen)
+}
+
 async function kindsOf(store: HistoryReader, filter: ListFilter): Promise<Record<string, number>> {
   const { total, left_out } = await store.list({ ...filter, kinds: ["person"], limit: 0, offset: 0 })
   return { ...(total > 0 && { person: total }), ...left_out }
@@ -55,13 +70,16 @@ async function kindsOf(store: HistoryReader, filter: ListFilter): Promise<Record
 
 /** Explains why nothing matches the filters. */
 async function noMatchNote(dex: Dex, store: HistoryReader, input: ListInput): Promise<string | undefined> {
-  const { project, source, from, to, file } = input
-  const unknown = project && (await (await import("../unknown-project.ts")).unknownProject(store, project, dex.project))
-  if (unknown !== undefined) return unknown
-  const filters = Object.entries({ project, source, from, to, file }).filter(([, value]) => value !== undefined)
+  const { project, source, from, to, file, starred, tag, archived } = input
+  const unknownProjectNote =
+    project && (await (await import("../unknown-project.ts")).unknownProject(store, project, dex.project))
+  if (unknownProjectNote !== undefined) return unknownProjectNote
+  const filters = Object.entries({ project, source, from, to, file, starred, tag, archived }).filter(
+    ([, value]) => value !== undefined,
+  )
   return filters.length === 0
     ? undefined
-    : `No conversation matches ${filters.map(([name, value]) => `--${name} ${value}`).join(" ")}.`
+    : `No conversation matches ${filters.map(([name, value]) => (value === true ? `--${name}` : `--${name} ${value}`)).join(" ")}.`
 }
 
 async function listCollections(dex: Dex, input: ListInput) {
@@ -78,7 +96,10 @@ async function listCollections(dex: Dex, input: ListInput) {
   return fit.answer
 }
 
-function continueCall({ all, in: _, offset: __, max_tokens, ...input }: ListInput, next: number): string {
+function continueCall(
+  { all, starred, archived, in: _, offset: __, max_tokens, ...input }: ListInput,
+  next: number,
+): string {
   const call = commandLine("list", [], { ...input, offset: next, "max-tokens": max_tokens })
-  return all ? `${call} --all` : call
+  return `${call}${starred ? " --starred" : ""}${archived ? " --archived" : ""}${all ? " --all" : ""}`
 }

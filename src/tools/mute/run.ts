@@ -2,7 +2,6 @@ import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { isFolder } from "../../core/look-at.ts"
 import { KINDS } from "../../core/suggestion.ts"
-import { createProjectFinder } from "../../git/project.ts"
 import type { Suggestions } from "../../store/suggestions/suggestions.ts"
 import type { Dex } from "../context.ts"
 import { folderNamed } from "../resolve.ts"
@@ -34,7 +33,7 @@ async function muteTarget(dex: Dex, suggestions: Suggestions, what: string): Pro
   const kind = KINDS.find((name) => [name, `${name}s`, `${name}es`].includes(typed))
   if (kind) return { type: "kind", name: kind }
   const folder = folderNamed(dex, what)
-  if (isFolder(folder)) return { type: "project", name: createProjectFinder()(folder) }
+  if (isFolder(folder)) return { type: "project", name: dex.projectOf(folder) }
   // The folder no longer exists, but it may be that of a known or a muted project.
   const knownProjects = dex.hasHistory() ? (await (await dex.store()).projects()).map(({ path }) => path) : []
   const mutedProjects = suggestions.mutes().flatMap(({ type, name }) => (type === "project" ? [name] : []))

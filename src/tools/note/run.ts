@@ -1,27 +1,59 @@
-import { resolve } from "node:path"
-import { agents } from "../../agents/registry.ts"
+import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { noteFileOf, noteIdOf } from "../../agents/dex-note/connector.ts"
+import { agents, notesFolder } from "../../agents/registry.ts"
+import { STAR_TAG } from "../../core/conversation.ts"
 import { isoDate } from "../../core/dates.ts"
-import { DexError } from "../../core/error.ts"
+import { codeOf, DexError } from "../../core/error.ts"
 import { isFolder } from "../../core/look-at.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
-import { createProjectFinder } from "../../git/project.ts"
 import { currentNote, type FoundNote } from "../../learn/decisions/noted.ts"
 import { pathBelow } from "../../learn/paths.ts"
 import { redactText } from "../../redact/redact.ts"
+import { plainLine } from "../../render/terminal.ts"
+import { isTag } from "../../store/history/marks.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { listedRef } from "../listed.ts"
+import { refOfListedRow } from "../listed.ts"
 import { folderNamed, resolveRef } from "../resolve.ts"
-import { confirmNote, correctNote, type NoteLine, saveNote } from "./keep.ts"
 import type { NoteInput } from "./note.ts"
 
 export async function run(dex: Dex, input: NoteInput) {
   const [first = "", second = "", ...more] = input.words
   const words = input.words.join(" ").trim()
+  if ([input.star, input.no_star, input.tag, input.no_tag, input.title].some((mark) => mark !== undefined))
+    return markConversation(dex, input, words)
   if (words === "") return listNotes(dex, input)
   if (first === "confirm" && more.length === 0 && /^(?:dex_note:\S+|\d{1,4})$/.test(second)) return confirm(dex, second)
   if (/^dex_note:\S+$/.test(first)) return correct(dex, input, first, words.slice(first.length).trim())
   return addNote(dex, input, words)
+}
+
+/** How long a person waits until a search finds a new title, in milliseconds. If the index is further behind, a sync goes on. */
+const FOLLOW_MS = 500
+
+/** Gives a conversation a star, tags or a title, or takes them away. */
+async function markConversation(dex: Dex, input: NoteInput, typed: string) {
+  if (!/^\S+$/.test(typed))
+    throw new DexError("usage", "Which conversation? Give its row in the last list, or its ref: dex note 2 --star")
+  const [addedTags, removedTags] = [input.tag, input.no_tag].map((tags = []) => tags.map(tagNamed))
+  const { row } = await resolveRef(dex, typed)
+  const store = await dex.storeToWrite()
+  const { tags } = await store.mark(row.ref, {
+    title: input.title === undefined ? undefined : plainLine(redactText(input.title)),
+    addedTags: [...(input.star ? [STAR_TAG] : []), ...addedTags!],
+    removedTags: [...(input.no_star ? [STAR_TAG] : []), ...removedTags!],
+  })
+  // So that a search finds the title at once.
+  await (await dex.indexToWrite())?.follow(store, { deadline: Date.now() + FOLLOW_MS })
+  const title = (await store.conversation(row.ref))?.title?.text ?? "(no title)"
+  return { done: "marked" as const, notes: [], total: 0, conversation: { ref: formatRef(row.ref), title, tags } }
+}
+
+function tagNamed(typed: string): string {
+  const tag = redactText(typed.trim().replace(/^#/, "").toLowerCase())
+  if (isTag(tag)) return tag
+  throw new DexError("usage", `A tag is one word of letters, digits, dots and dashes, such as auth, not "${tag}".`)
 }
 
 async function addNote(dex: Dex, input: NoteInput, text: string) {
@@ -29,7 +61,7 @@ async function addNote(dex: Dex, input: NoteInput, text: string) {
   const line = lineOf(dex, input, text, rejects?.project ?? projectOf(dex, input.project))
   const ref = saveNote(dex, { ...line, rejects: rejects?.ref })
   await readNotes(dex)
-  return { done: "kept" as const, notes: [writtenNote(dex, ref, line, rejects?.ref)], total: 1 }
+  return { done: "kept" as const, notes: [describeWrittenNote(dex, ref, line, rejects?.ref)], total: 1 }
 }
 
 async function correct(dex: Dex, input: NoteInput, typed: string, text: string) {
@@ -45,7 +77,7 @@ async function correct(dex: Dex, input: NoteInput, typed: string, text: string) 
   const line = { ...wording, file: wording.file ?? note.files[0], rejects: note.rejects }
   correctNote(dex, ref, line)
   await readNotes(dex)
-  return { done: "corrected" as const, notes: [writtenNote(dex, ref, line, note.rejects)], total: 1 }
+  return { done: "corrected" as const, notes: [describeWrittenNote(dex, ref, line, note.rejects)], total: 1 }
 }
 
 async function confirm(dex: Dex, typed: string) {
@@ -59,7 +91,7 @@ async function confirm(dex: Dex, typed: string) {
   if (!note.confirmed) confirmNote(dex, ref)
   await readNotes(dex)
   const { row, note: confirmedNote } = await noteNamed(dex, formatRef(ref))
-  return { done: "confirmed" as const, notes: [listedNote(row, confirmedNote)], total: 1 }
+  return { done: "confirmed" as const, notes: [describeNote(row, confirmedNote)], total: 1 }
 }
 
 async function listNotes(dex: Dex, input: NoteInput) {
@@ -77,12 +109,15 @@ async function listNotes(dex: Dex, input: NoteInput) {
   const notes = []
   for (const row of rows) {
     const note = currentNote(await store.messages(row.ref))
-    if (note) notes.push(listedNote(row, note))
+    if (note) notes.push(describeNote(row, note))
   }
   return { done: "listed" as const, notes, total }
 }
 
-/** Reads new notes, but no other conversations. Does nothing for a caller over MCP, because a server reads new data before each call. */
+/**
+ * Reads new notes, but no other conversations. Does nothing for a caller over MCP, because a server reads new data before each
+ * call.
+ */
 async function readNotes(dex: Dex): Promise<void> {
   if (dex.caller !== undefined) return
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
@@ -103,7 +138,7 @@ async function noteNamed(dex: Dex, typed: string) {
 
 /** The message that states the decision, and its project. */
 async function decisionNamed(dex: Dex, typed: string): Promise<{ ref: string; project: string }> {
-  const ref = listedRef(dex, typed) ?? typed
+  const ref = refOfListedRow(dex, typed) ?? typed
   if (/^git:[0-9a-f]{4,64}$/.test(ref)) return { ref, project: dex.project }
   const { row, number } = await resolveRef(dex, ref)
   if (number === undefined)
@@ -134,10 +169,15 @@ function projectOf(dex: Dex, named: string | undefined): string {
   const folder = folderNamed(dex, named)
   if (!isFolder(folder))
     throw new DexError("no_project", `There is no folder ${folder}. --project takes a project's folder.`)
-  return createProjectFinder(dex.machine.platform)(folder)
+  return dex.projectOf(folder)
 }
 
-function writtenNote(dex: Dex, ref: Ref, { text, agent, project, file }: NoteLine, rejects: string | undefined) {
+function describeWrittenNote(
+  dex: Dex,
+  ref: Ref,
+  { text, agent, project, file }: NoteLine,
+  rejects: string | undefined,
+) {
   return {
     ref: formatRef(ref),
     text: redactText(text),
@@ -150,7 +190,7 @@ function writtenNote(dex: Dex, ref: Ref, { text, agent, project, file }: NoteLin
   }
 }
 
-function listedNote(
+function describeNote(
   { ref, project = "" }: ConversationRow,
   { message, text, agent, confirmed, files, rejects }: FoundNote,
 ) {
@@ -164,4 +204,70 @@ function listedNote(
     files: files.map((file) => pathBelow(project, file) ?? file),
     rejects,
   }
+}
+
+// The files of notes. A file has one line for each wording of the note and for each confirmation.
+
+type NoteLine = {
+  text: string
+  /** Absent if a person wrote the note. */
+  agent?: string
+  project: string
+  file?: string
+  rejects?: string
+}
+
+const MAX_TRIES = 100
+
+/** Saves a note in a new file, named after the current time. A second note in the same millisecond gets a number. */
+function saveNote(dex: Dex, note: NoteLine): Ref {
+  const folder = notesFolder(dex.home.dir)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const time = new Date(dex.now()).toISOString().replaceAll(":", "-").replace(".", "-")
+  for (let n = 1; ; n++) {
+    const id = noteIdOf(n === 1 ? time : `${time}-${n}`)
+    try {
+      writeFileSync(join(folder, noteFileOf(id)), noteLine(dex, note), { mode: 0o600, flag: "wx" })
+      return { source: "dex_note", id }
+    } catch (error) {
+      if (codeOf(error) !== "EEXIST" || n === MAX_TRIES) throw error
+    }
+  }
+}
+
+function correctNote(dex: Dex, ref: Ref, note: NoteLine): void {
+  appendFileSync(fileOf(dex, ref), noteLine(dex, note))
+}
+
+function confirmNote(dex: Dex, ref: Ref): void {
+  appendFileSync(fileOf(dex, ref), recordLine(dex, { type: "confirm" }))
+}
+
+/**
+ * The note's file. Throws if it is missing, as on another machine, where a restored history contains the note but not its file.
+ */
+function fileOf(dex: Dex, ref: Ref): string {
+  const file = join(notesFolder(dex.home.dir), noteFileOf(ref.id))
+  if (existsSync(file)) return file
+  throw new DexError(
+    "no_file",
+    `The file of that note is gone (${file}), so it cannot be changed. Write it as a new note, and delete the old one: dex forget ${formatRef(ref)}`,
+  )
+}
+
+function noteLine(dex: Dex, { text, agent, project, file, rejects }: NoteLine): string {
+  return recordLine(dex, {
+    type: "note",
+    text: redactText(text),
+    by: agent === undefined ? "person" : "agent",
+    agent: agent === undefined ? undefined : redactText(agent),
+    project,
+    file: file === undefined ? undefined : redactText(file),
+    rejects,
+    dex_version: dex.version,
+  })
+}
+
+function recordLine(dex: Dex, record: Record<string, unknown>): string {
+  return `${JSON.stringify({ ...record, at: new Date(dex.now()).toISOString() })}\n`
 }

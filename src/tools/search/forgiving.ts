@@ -3,14 +3,14 @@ import { grouped } from "../../core/format.ts"
 import type { ReplacedWord } from "../../search/forgive.ts"
 import type { Query, QueryFilters } from "../../search/query.ts"
 import { indexWithout, projectsHiddenFrom } from "../../search/scope.ts"
-import { type SearchInput, type SearchOutcome, searchHistory, unsearchedShards } from "../../search/search.ts"
+import { type SearchInput, type SearchOutcome, searchHistory } from "../../search/search.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { SearchIndex } from "../../store/index/search-index.ts"
 
 /** If this many messages match, or fewer, the person may have meant another word. */
 const FEW_MESSAGES = 10
 
-/** Searches, and if there are too few matches, searches again with similar words for those that occur nowhere or are incomplete. */
+/** Searches. If few messages match, searches again with similar words for words that are unknown or may be incomplete. */
 export async function searchWithCorrections(store: HistoryReader, index: SearchIndex | undefined, input: SearchInput) {
   const firstOutcome = await searchHistory(store, index, input)
   if (!index || firstOutcome.mode === "scan") return { found: firstOutcome }
@@ -21,18 +21,18 @@ export async function searchWithCorrections(store: HistoryReader, index: SearchI
     const secondOutcome = corrected && (await searchHistory(store, index, { ...input, query: corrected.query }))
     return secondOutcome && secondOutcome.hits.length > 0
       ? { found: secondOutcome, meant: corrected.replaced }
-      : { found: { ...firstOutcome, ...unsearchedShards(index) } }
+      : { found: firstOutcome }
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
-    return { found: firstOutcome } // the result is valid, and the next sync rebuilds the index
+    return { found: firstOutcome } // The first search succeeded, so its result is returned. The next sync rebuilds the index.
   }
 }
 
 async function correctedQuery(store: HistoryReader, index: SearchIndex, { query, inside }: SearchInput) {
   const { correctWords } = await import("../../search/forgive.ts")
-  const hidden = projectsHiddenFrom(await store.projects(), inside)
+  const hidden = projectsHiddenFrom(await store.projects("private"), inside)
   const visible = await indexWithout(store, index, hidden)
-  return correctWords({ store, index: visible, hidden, few: FEW_MESSAGES }, query)
+  return correctWords({ store, index: visible, hidden, maxMessages: FEW_MESSAGES }, query)
 }
 
 async function isEnough(index: SearchIndex, { hits, matched, total }: SearchOutcome, query: Query): Promise<boolean> {
@@ -59,12 +59,12 @@ export async function filterNotes(
   store: HistoryReader,
   index: SearchIndex | undefined,
   input: SearchInput,
-  filters: QueryFilters,
+  filters: QueryFilters & { archived?: string },
 ): Promise<string[]> {
-  const unknown =
+  const unknownProjectNote =
     filters.project &&
     (await (await import("../unknown-project.ts")).unknownProject(store, filters.project, input.inside))
-  const notes = unknown === undefined ? [] : [unknown]
+  const notes = unknownProjectNote === undefined ? [] : [unknownProjectNote]
   const fields = { source: "sources", tool: "tools", role: "roles" } as Record<string, string>
   for (const [name, value] of Object.entries(filters)) {
     const { [fields[name] ?? name]: _, ...rest } = input as Record<string, unknown>
@@ -75,7 +75,9 @@ export async function filterNotes(
     })
     const count = `${total_is_at_least ? "more than " : ""}${grouped(total)}`
     if (total > 0)
-      notes.push(`${count} ${total === 1 ? "message matches" : "messages match"} without ${name}:${value}.`)
+      notes.push(
+        `${count} ${total === 1 ? "message matches" : "messages match"} without ${name === "archived" ? "--archived" : `${name}:${value}`}.`,
+      )
   }
   return notes
 }

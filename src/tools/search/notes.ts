@@ -31,7 +31,6 @@ export function notesOn(
         ? "The hub's search index is not up to date: the newest messages may be missing. Try again in a moment."
         : "The search index is not up to date: the newest messages may be missing. `dex sync` updates it.",
     )
-  if (outcome.shards) notes.push(shardsNote(outcome.shards))
   if (hits.length === 0 && outcome.skipped.some((row) => row.reason === "floor"))
     notes.push("The nearest results match too little of the question to be shown. `dex trace` shows them.")
   if (outcome.matched === "some" && hits.length > 0)
@@ -44,8 +43,8 @@ export function notesOn(
     notes.push(
       `Excluded: ${query.without.join(", ")}. To search for a word with a dash before it, put it in quotation marks.`,
     )
-  const common = plan?.common.filter(({ name }) => name === "words").map(({ term }) => term.words) ?? []
-  if (common.length > 0) notes.push(`Very common words only affect the order: ${common.join(", ")}.`)
+  const commonWords = plan?.common.filter(({ name }) => name === "words").map(({ term }) => term.words) ?? []
+  if (commonWords.length > 0) notes.push(`Very common words only affect the order: ${commonWords.join(", ")}.`)
   if (plan?.newest !== undefined)
     notes.push(
       `These words are so common that only the newest ${grouped(plan.newest)} messages were searched. Add a rarer word to search everything.`,
@@ -57,9 +56,4 @@ export function notesOn(
 export function privateNote({ hidden_private }: SearchOutcome): string[] {
   if (hidden_private === 0) return []
   return [`Not shown: ${many(hidden_private, "match", "matches")} in private projects.`]
-}
-
-/** A note about a hub's search shards that did not answer. */
-export function shardsNote({ searched, of }: NonNullable<SearchOutcome["shards"]>): string {
-  return `Searched ${searched} of ${of} shards; the others did not answer. Try again in a moment.`
 }

@@ -1,11 +1,11 @@
 import { existsSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { DexError, messageOf } from "../../core/error.ts"
+import { fileNameFromTitle } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
 import { agentNamed, resolveConversation } from "../resolve.ts"
-import { fileNameFromTitle } from "./file-name.ts"
 import { redactForOthers, withoutHome } from "./redacted-again.ts"
 import type { ShareFormat, ShareInput } from "./share.ts"
 
@@ -54,7 +54,7 @@ function writeTo(dex: Dex, { output: file, format }: ShareInput, title: string, 
   return path
 }
 
-/** A file name made from the title that does not exist yet. */
+/** The path of a file that does not exist yet, named after the title. */
 function unusedName(folder: string, title: string, extension: string): string {
   const name = fileNameFromTitle(title)
   for (let i = 1; ; i++) {

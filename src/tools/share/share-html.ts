@@ -17,7 +17,7 @@ export type SharedConversation = {
   taken_out: RemovedText[]
 }
 
-/** A self-contained HTML file without scripts; it loads nothing. */
+/** Formats a conversation as a self-contained HTML file, which has no scripts and loads nothing. */
 export function shareHtml(shared: SharedConversation): string {
   const { title, agent, date, messages, taken_out } = shared
   const options = { agent, root: shared.root, outcomes: outcomesOf(messages), maxChars: Number.POSITIVE_INFINITY }
@@ -38,7 +38,7 @@ export function shareHtml(shared: SharedConversation): string {
 <main class="shared">
 <header class="title"><h1>${title}</h1><p class="line"><span class="agent">${agent}</span><span>${date.slice(0, 10)}</span><span>${many(messages.length, "message")}</span></p></header>
 <div class="messages">${renderedMessages.filter((rendered) => rendered !== undefined)}</div>
-<footer><h2>What was taken out</h2>${removed.length === 0 ? html`<p>Nothing: no secret was found.</p>` : html`<ul>${removed.map((line) => html`<li>${line}</li>`)}</ul>`}<p class="note">Written by dex.</p></footer>
+<footer><h2>Removed secrets</h2>${removed.length === 0 ? html`<p>No secret was found.</p>` : html`<ul>${removed.map((line) => html`<li>${line}</li>`)}</ul>`}<p class="note">Written by dex.</p></footer>
 </main>
 </body>
 </html>
@@ -46,5 +46,8 @@ export function shareHtml(shared: SharedConversation): string {
 }
 
 export function removedSecretLines(removed: RemovedText[]): string[] {
-  return removed.map(({ what, count, earlier }) => `${what}: ${count} ×${earlier ? ", when it was read" : ""}`)
+  return removed.map(
+    ({ what, count, earlier }) =>
+      `${what}: ${count} ×${earlier ? ", already removed when dex read the conversation" : ""}`,
+  )
 }

@@ -22,8 +22,8 @@ export function shareMarkdown({ title, agent, date, messages, taken_out }: Share
   }
   const removed = removedSecretLines(taken_out)
   pieces.push(
-    "## What was taken out",
-    removed.length === 0 ? "Nothing: no secret was found." : removed.map((line) => `- ${line}`).join("\n"),
+    "## Removed secrets",
+    removed.length === 0 ? "No secret was found." : removed.map((line) => `- ${line}`).join("\n"),
   )
   return `${pieces.join("\n\n")}\n`
 }

@@ -29,7 +29,7 @@ export const share = defineTool({
       object({
         what: text(),
         count: integer(),
-        earlier: optional(flag("It was already removed when dex read the conversation.")),
+        earlier: optional(flag("The secret was already removed when dex read the conversation.")),
       }),
       "The secrets that were removed. Read the file before you send it, because dex finds many secrets, but not all.",
     ),

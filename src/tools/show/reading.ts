@@ -6,7 +6,7 @@ import type { Dex } from "../context.ts"
 import { resolveConversation } from "../resolve.ts"
 import { originsText } from "../view.ts"
 
-type Limits = { max_tokens?: number; show?: string[]; hide?: string[] }
+type ViewLimits = { max_tokens?: number; show?: string[]; hide?: string[] }
 
 export async function openConversation(dex: Dex, target: { id?: string; session?: string }) {
   const { row, number } = await resolveConversation(dex, target)
@@ -14,13 +14,16 @@ export async function openConversation(dex: Dex, target: { id?: string; session?
 }
 
 /** The messages with the parts that `show` and `hide` select, and the number of hidden parts. */
-export function selectParts(messages: StoredMessage[], input: Limits): { messages: StoredMessage[]; hidden?: number } {
+export function selectParts(
+  messages: StoredMessage[],
+  input: ViewLimits,
+): { messages: StoredMessage[]; hidden?: number } {
   const selected = withFields(messages, readFields(input))
   return { messages: selected.messages, hidden: selected.hidden || undefined }
 }
 
 /** The options that a call to continue must repeat. */
-export function limitOptions({ max_tokens, show, hide }: Limits) {
+export function limitOptions({ max_tokens, show, hide }: ViewLimits) {
   return { "max-tokens": max_tokens, show, hide }
 }
 

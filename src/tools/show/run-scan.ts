@@ -12,9 +12,9 @@ export async function run(dex: Dex, input: ScanInput) {
   const { row, store } = await openConversation(dex, input)
   const { messages, hidden } = selectParts(await store.messages(row.ref), input)
   const source = { dex, row, hidden, messages: messages.slice(input.offset), input }
-  const all = viewOf(source, [])
+  const fullView = viewOf(source, [])
   if (input.max_tokens === undefined)
-    return withSize(all.answer({ from: 0, to: all.lines.length }, input.tokens_per_msg))
+    return withSize(fullView.answer({ from: 0, to: fullView.lines.length }, input.tokens_per_msg))
   const kinds = omittableKinds(source.messages)
   const presentKinds = OMITTABLE_KINDS.filter((kind) => kinds.includes(kind))
   // Messages are omitted before texts are shortened: first the least informative kinds, then the last messages.
@@ -24,7 +24,7 @@ export async function run(dex: Dex, input: ScanInput) {
     const filled = fillLinesFrom(READABLE_TOKENS_PER_MSG, lines, input.max_tokens, firstLines, answer)
     if (filled && (filled.isComplete || omittedCount === presentKinds.length)) return filled.answer
   }
-  return fillLines(all.lines, input.max_tokens, firstLines, all.answer)
+  return fillLines(fullView.lines, input.max_tokens, firstLines, fullView.answer)
 }
 
 const firstLines = (count: number): LineRange => ({ from: 0, to: count })

@@ -20,6 +20,7 @@ export async function run(dex: Dex, input: ShowInput) {
   const ids = input.ids.length === 0 && input.session !== undefined ? [undefined] : input.ids
   if (ids.length === 0)
     throw new DexError("no_ref", "Which conversation? Give a ref or a row number: dex show 2. `dex list` shows them.")
+  if (input.summary) return (await import("./run-summary.ts")).summarize(dex, ids, input)
   const contents: ConversationContent[] = []
   for (const id of ids) contents.push(await readContent(dex, id, input))
   return fitContents(dex, contents, input)
@@ -33,7 +34,7 @@ type ConversationContent = {
   head: ReturnType<typeof familyHead>
   files: string[]
   messages: ShownMessage[]
-  /** For each shown message, the number of messages from this one to the end of the requested range. */
+  /** For each shown message, the number of messages from that message to the end of the requested range. */
   remaining: number[]
   hidden?: number
   sides: { has_more_before?: boolean; has_more_after?: boolean }
@@ -41,10 +42,11 @@ type ConversationContent = {
 
 async function readContent(dex: Dex, id: string | undefined, input: ShowInput): Promise<ConversationContent> {
   const { row, number, store } = await openConversation(dex, { id, session: input.session })
-  const all = await store.messages(row.ref)
-  const expand = requestedWindow(input, number) ?? (number === undefined ? undefined : defaultWindow(row, all, number))
-  const window = expand ? windowAround(all, expand) : { from: 0, to: all.length }
-  const windowMessages = all.slice(window.from, window.to)
+  const allMessages = await store.messages(row.ref)
+  const expand =
+    requestedWindow(input, number) ?? (number === undefined ? undefined : defaultWindow(row, allMessages, number))
+  const window = expand ? windowAround(allMessages, expand) : { from: 0, to: allMessages.length }
+  const windowMessages = allMessages.slice(window.from, window.to)
   const fields = readFields(input)
   const { messages, hidden } = selectParts(windowMessages, input)
   const formatted = messages
@@ -59,7 +61,7 @@ async function readContent(dex: Dex, id: string | undefined, input: ShowInput): 
     messages: formatted,
     remaining: formatted.map(({ index }) => windowMessages.length - positions.get(index)!),
     hidden,
-    sides: expand ? { has_more_before: window.from > 0, has_more_after: window.to < all.length } : {},
+    sides: expand ? { has_more_before: window.from > 0, has_more_after: window.to < allMessages.length } : {},
   }
 }
 
@@ -74,17 +76,18 @@ function requestedWindow({ expand }: ShowInput, number: number | undefined): Win
 }
 
 /** The window if none was requested: a section with its subsections, or a message with the messages around it. */
-function defaultWindow({ kind }: ConversationRow, all: StoredMessage[], number: number) {
+function defaultWindow({ kind }: ConversationRow, allMessages: StoredMessage[], number: number) {
   const around = { message_index: number, before: MESSAGES_AROUND, after: MESSAGES_AROUND }
-  return kind === "document" ? { ...around, before: 0, after: withSubsections(all, number).length - 1 } : around
+  return kind === "document" ? { ...around, before: 0, after: withSubsections(allMessages, number).length - 1 } : around
 }
 
-function familyHead(row: ConversationRow) {
+export function familyHead(row: ConversationRow) {
   return {
     ...headOf(row),
     parent: row.parent && formatRef(siblingRef(row.ref, row.parent.id)),
     fork_of: row.fork_of === undefined ? undefined : formatRef(siblingRef(row.ref, row.fork_of)),
     archived: row.archived || undefined,
+    imported_from: row.imported_from,
   }
 }
 
@@ -96,13 +99,13 @@ function filesWithin(files: string[], maxTokens: number | undefined): string[] {
   })
 }
 
-function windowAround(all: StoredMessage[], expand: Window): { from: number; to: number } {
-  const index = all.findIndex((message) => message.number === expand.message_index)
+function windowAround(allMessages: StoredMessage[], expand: Window): { from: number; to: number } {
+  const index = allMessages.findIndex((message) => message.number === expand.message_index)
   if (index === -1) {
-    const last = all.reduce((highest, message) => Math.max(highest, message.number), 0)
+    const last = allMessages.reduce((highest, message) => Math.max(highest, message.number), 0)
     throw noMessageError(expand.message_index, last)
   }
-  return { from: Math.max(0, index - expand.before), to: Math.min(all.length, index + expand.after + 1) }
+  return { from: Math.max(0, index - expand.before), to: Math.min(allMessages.length, index + expand.after + 1) }
 }
 
 type ShownMessage = ReturnType<typeof messageFacts> & {

@@ -11,9 +11,15 @@ import { formLine, headOf, rootsOf } from "../view.ts"
 import type { TimelineInput } from "./forms.ts"
 import { limitOptions, noMessageError, openConversation, selectParts } from "./reading.ts"
 
-type Place = { row: ConversationRow; message: StoredMessage }
+type PlacedMessage = { row: ConversationRow; message: StoredMessage }
 /** The messages in the window. `middle` is the position of the requested message, or of the first one after its time. */
-type Window = { places: Place[]; middle: number; more_before: boolean; more_after: boolean; hidden?: number }
+type TimelineWindow = {
+  places: PlacedMessage[]
+  middle: number
+  more_before: boolean
+  more_after: boolean
+  hidden?: number
+}
 
 export async function run(dex: Dex, input: TimelineInput) {
   const { id, session, max_tokens } = input
@@ -61,7 +67,7 @@ function spanOf(n: number, middle: number, count: number): LineRange {
 
 function continuation(
   dex: Dex,
-  { row, message }: Place,
+  { row, message }: PlacedMessage,
   input: TimelineInput,
   sides: { before: number; after: number },
 ): string {
@@ -92,12 +98,12 @@ async function messagesAround(
   row: ConversationRow,
   anchor: StoredMessage,
   input: TimelineInput,
-): Promise<Window> {
+): Promise<TimelineWindow> {
   const { before, after } = input
   const isAnchorInScope = isSameConversation(scope, row.ref)
   const scopeRow = isAnchorInScope ? row : ((await store.conversation(scope)) ?? row)
-  const all = await store.messages(scope)
-  const { messages } = selectParts(all, input)
+  const allMessages = await store.messages(scope)
+  const { messages } = selectParts(allMessages, input)
   const anchorIndex = isAnchorInScope ? messages.findIndex(({ number }) => number === anchor.number) : -1
   const middleIndex =
     anchorIndex === -1 ? messages.findIndex((message) => (message.at ?? 0) > (anchor.at ?? 0)) : anchorIndex
@@ -105,8 +111,9 @@ async function messagesAround(
   const from = Math.max(0, middle - before)
   const to = Math.min(messages.length, middle + after + (anchorIndex === -1 ? 0 : 1))
   const visible = messages.slice(from, to)
-  const position = (message: StoredMessage | undefined) => all.findIndex(({ number }) => number === message?.number)
-  const span = all.slice(position(visible[0]), position(visible.at(-1)) + 1)
+  const position = (message: StoredMessage | undefined) =>
+    allMessages.findIndex(({ number }) => number === message?.number)
+  const span = allMessages.slice(position(visible[0]), position(visible.at(-1)) + 1)
   return {
     places: visible.map((message) => ({ row: scopeRow, message })),
     middle: middle - from,
@@ -122,29 +129,29 @@ async function projectMessagesAround(
   row: ConversationRow,
   anchor: StoredMessage,
   input: TimelineInput,
-): Promise<Window> {
+): Promise<TimelineWindow> {
   const { before, after } = input
   if (anchor.at === undefined)
     throw new DexError(
       "no_time",
       "That message has no time, so dex does not know what happened around it. Omit --session.",
     )
-  // One more message on each side shows whether there are more.
+  // Reads one message more than needed on each side, to find out whether there are more.
   const nearby = await store.around({ ...row.ref, number: anchor.number }, before + 1, after + 1)
   const anchorIndex = nearby.findIndex((candidate) => candidate.id === row.ref.id && candidate.number === anchor.number)
   const visible = nearby.slice(Math.max(0, anchorIndex - before), anchorIndex + after + 1)
-  const messages = new Map<string, Place>()
+  const messages = new Map<string, PlacedMessage>()
   for (const [, members] of Map.groupBy(visible, (messageRef) => formatRef(conversationRefOf(messageRef)))) {
     const memberRow = (await store.conversation(members[0]!)) ?? row
     const numbers = members.map(({ number }) => number)
     for (const message of await store.messages(memberRow.ref, numbers))
       messages.set(formatRef({ ...memberRow.ref, number: message.number }), { row: memberRow, message })
   }
-  let hidden = 0
+  let hiddenCount = 0
   const places = visible.flatMap((messageRef) => {
     const place = messages.get(formatRef(messageRef))
     const selected = selectParts(place ? [place.message] : [], input)
-    hidden += selected.hidden ?? 0
+    hiddenCount += selected.hidden ?? 0
     return selected.messages.map((message) => ({ row: place!.row, message }))
   })
   return {
@@ -155,17 +162,17 @@ async function projectMessagesAround(
     ),
     more_before: anchorIndex > before,
     more_after: nearby.length - anchorIndex - 1 > after,
-    hidden: hidden || undefined,
+    hidden: hiddenCount || undefined,
   }
 }
 
 /**
- * Labels the messages of the named conversation with their number, and others with a short ref. Conversations of the projects in
- * `except` are ignored when a short ref is made unique.
+ * Labels the requested conversation's messages with their number, and messages of other conversations with a short ref. When a
+ * short ref is made unique, conversations of the projects in `except` are ignored.
  */
 async function withLabels(
   store: HistoryReader,
-  places: Place[],
+  places: PlacedMessage[],
   row: ConversationRow,
   anchor: StoredMessage,
   except: readonly string[],
@@ -196,7 +203,7 @@ async function shortName(store: HistoryReader, ref: Ref, except: readonly string
 
 const MAX_TITLE_LENGTH = 80
 
-function otherConversations(places: Place[], row: ConversationRow): { id: string; title: string }[] {
+function otherConversations(places: PlacedMessage[], row: ConversationRow): { id: string; title: string }[] {
   const rows = new Map(places.map(({ row: conversation }) => [formatRef(conversation.ref), conversation]))
   rows.delete(formatRef(row.ref))
   return [...rows].map(([id, conversation]) => ({ id, title: headOf(conversation).title.slice(0, MAX_TITLE_LENGTH) }))

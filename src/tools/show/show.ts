@@ -1,5 +1,16 @@
 import { FORMATS } from "../../core/format.ts"
-import { choice, flag, type Infer, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import {
+  choice,
+  flag,
+  type Infer,
+  integer,
+  listOf,
+  mapOf,
+  object,
+  optional,
+  text,
+  withDefault,
+} from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { TraceFacts } from "../../core/trace.ts"
 import type { Dex } from "../context.ts"
@@ -11,6 +22,7 @@ import {
   maxTokensField,
   sessionField,
   showField,
+  summaryFields,
   truncatedField,
 } from "../view-fields.ts"
 
@@ -30,6 +42,7 @@ const showInput = object({
       after: withDefault(integer("Messages after it.", { minimum: 0 }), 2),
     }),
   ),
+  summary: optional(flag("Show only the goal, the state, the decisions and the files.")),
   max_tokens: maxTokensField,
   show: showField,
   hide: hideField,
@@ -54,6 +67,7 @@ export const show = defineTool({
         parent: optional(text("The conversation that started this subagent.")),
         fork_of: optional(text()),
         archived: optional(flag("The agent deleted its file; this is the only copy.")),
+        imported_from: optional(text("The person from whose history it was imported.")),
         messages: listOf(
           object({
             index: integer(),
@@ -74,6 +88,19 @@ export const show = defineTool({
                 "Set if this message alone exceeds the budget.",
               ),
             ),
+          }),
+        ),
+        summary: optional(
+          object({
+            words: optional(
+              object(
+                { text: text(), sources: listOf(object({ n: integer(), ref: text() })) },
+                "Written by a model, if one is set up.",
+              ),
+            ),
+            ...summaryFields,
+            left_out: mapOf(integer(), "Items of each kind that did not fit."),
+            note: optional(text()),
           }),
         ),
         files: listOf(text(), "Files that the conversation edited or read, edited ones first; at most 50."),
@@ -101,17 +128,17 @@ export const show = defineTool({
     name: "dex_get",
     description:
       "Read past conversations by id. Start with outline, or expand around what a search found; full only if exact output matters.",
-    omit: ["hide", "session", "where"],
+    omit: ["hide", "session", "where", "summary"],
   },
   run: runHereOrOnHub("show", async (dex: Dex, input) => (await import("./run-show.ts")).run(dex, input)),
   found: (output) => output.conversations.length > 0,
   trace: { command: "get", facts: (_, output) => readingFacts(output.conversations) },
 })
 
-type Reading = { id: string; title: string; messages: unknown[]; truncated?: { messages_left_out: number } }
+type ReadConversation = { id: string; title: string; messages: unknown[]; truncated?: { messages_left_out: number } }
 
 /** The trace facts of a tool that reads named conversations: which ones it read, how much of them, and what was cut. */
-export function readingFacts(conversations: Reading[]): TraceFacts {
+export function readingFacts(conversations: ReadConversation[]): TraceFacts {
   const leftOut = conversations.reduce((sum, conversation) => sum + (conversation.truncated?.messages_left_out ?? 0), 0)
   return {
     inputs: {

@@ -45,8 +45,10 @@ type AgentToRead = { source: SourceId; name: string; basis?: Basis; roots: Roots
 
 /** The agents that dex reads, and those that the user added. Loads only the connectors of the latter. */
 async function readAgents(dex: Dex): Promise<AgentToRead[]> {
-  const builtIn = agents.flatMap(({ source, name, basis, roots }) => (roots ? [{ source, name, roots, basis }] : []))
-  const outside = (await dex.outside()).agents.map(async ({ source, name, connector }) => {
+  const builtIn = agents.flatMap(({ source, name, basis, roots, isExported }) =>
+    roots || isExported ? [{ source, name, basis, roots: roots ?? (() => []) }] : [],
+  )
+  const outside = (await dex.outsideAgents()).agents.map(async ({ source, name, connector }) => {
     const loaded = await connector()
     return { source, name, roots: (machine: Machine) => loaded.roots(machine) }
   })

@@ -1,6 +1,7 @@
 import { choice, flag, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
+import { unknownTablesField } from "../fields.ts"
 
 export const sources = defineTool({
   name: "sources",
@@ -29,12 +30,7 @@ export const sources = defineTool({
         unknown: mapOf(integer(), "Records of unknown types, by type. dex stores them."),
         redactions: mapOf(integer(), "Secrets removed, by rule."),
         unreadable: listOf(object({ path: text(), reason: text() })),
-        unknown_tables: optional(
-          listOf(
-            object({ path: text(), tables: mapOf(integer(), "Number of rows by table, up to 10,000.") }),
-            "Databases with unknown tables, which dex does not read.",
-          ),
-        ),
+        unknown_tables: unknownTablesField,
       }),
     ),
     unread: listOf(

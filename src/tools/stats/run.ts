@@ -28,27 +28,10 @@ export async function run(dex: Dex, input: StatsInput) {
     avg_tokens_per_conversation:
       total.conversations === 0 ? 0 : Math.round(total.estimated_tokens / total.conversations),
     text_bytes: total.text_bytes,
-    // The files also contain private projects.
+    // An agent does not get the size of the files, because they also contain private projects.
     disk_bytes: dex.caller === undefined ? databaseBytes(dex.home.history) + databaseBytes(dex.home.index) : undefined,
-    suggestions: input.suggestions ? await suggestionStats(dex) : undefined,
     session_id: session,
     sync: progress && progress.done < progress.total ? { done: progress.done, total: progress.total } : undefined,
-  }
-}
-
-async function suggestionStats(dex: Dex) {
-  const suggestions = await dex.suggestions()
-  const metrics = suggestions.metrics()
-  const rate = (count: number) => (metrics.items === 0 ? 0 : Number((count / metrics.items).toFixed(3)))
-  return {
-    ...metrics,
-    used_rate: rate(metrics.used),
-    dismissed_rate: rate(metrics.dismissed),
-    weights: Object.fromEntries(
-      Object.entries(suggestions.weights())
-        .map(([name, value]) => [name, Number(value.toFixed(3))] as const)
-        .filter(([, value]) => value !== 0),
-    ),
   }
 }
 

@@ -1,13 +1,8 @@
-import { decimal, flag, type Infer, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
+import { flag, type Infer, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
-const rates = { items: integer(), used: integer(), dismissed: integer() }
-
-const input = object({
-  summary: optional(flag("Only the totals.")),
-  suggestions: optional(flag("Show suggestions and how they were used.")),
-})
+const input = object({ summary: optional(flag("Only the totals.")) })
 export type StatsInput = Infer<typeof input>
 
 export const stats = defineTool({
@@ -24,21 +19,6 @@ export const stats = defineTool({
     avg_tokens_per_conversation: integer("Estimated for the stripped format; subagents count as well."),
     text_bytes: integer("UTF-8 bytes of the stored, redacted text."),
     disk_bytes: optional(integer("Bytes of history.db and of the search index. Only for people.")),
-    suggestions: optional(
-      object({
-        suggestions: integer("Suggestions that were shown."),
-        would: integer("Suggestions that were only recorded."),
-        ...rates,
-        used_rate: decimal("Share of the items that were used."),
-        dismissed_rate: decimal(),
-        latency_ms: object({ median: decimal(), p95: decimal() }),
-        by_kind: listOf(object({ kind: text(), ...rates })),
-        by_relevance: listOf(
-          object({ from: decimal("Lower end of this range of relevance; each range is 0.1 wide."), ...rates }),
-        ),
-        weights: mapOf(decimal(), "Learned from verdicts, in log-odds."),
-      }),
-    ),
     session_id: optional(text("The caller's conversation, if the agent names it.")),
     sync: optional(
       object({ done: integer(), total: integer() }, "How many of the transcripts that were found have been read."),
@@ -52,9 +32,8 @@ export const stats = defineTool({
   mcp: {
     name: "dex_stats",
     description: "How many past conversations are stored, from which agents and projects, since when.",
-    omit: ["suggestions", "summary"],
+    omit: ["summary"],
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
-  found: ({ suggestions, kinds }) =>
-    suggestions ? suggestions.suggestions + suggestions.would > 0 : Object.keys(kinds).length > 0,
+  found: ({ kinds }) => Object.keys(kinds).length > 0,
 })

@@ -5,8 +5,8 @@ import type { Ref } from "../../core/ref.ts"
 import { pathBelow } from "../../learn/paths.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
+import { NEW_SESSION } from "../../suggest/finders/finder.ts"
 import { RELEVANCE_WEIGHTS } from "../../suggest/relevance.ts"
-import { NEW_SESSION } from "../../suggest/session.ts"
 import type { Trigger } from "../../suggest/subscriptions/matching.ts"
 import { notifySubscriptions } from "../../suggest/subscriptions/notify.ts"
 import { MAX_ITEMS, suggestItems } from "../../suggest/suggest.ts"
@@ -38,10 +38,10 @@ export async function notifyAboutMessages(dex: Dex, refs: readonly Ref[]): Promi
       .map(({ project }) => pathKey(project, dex.machine.platform)),
   )
   const hasSubscribers = (project: string) => projectsWithSubscribers.has(pathKey(project, dex.machine.platform))
-  let saved = 0
+  let savedCount = 0
   for (const ref of refs) {
     const row = await store.conversation(ref)
-    if (row?.project === undefined || !isFromPerson(row) || !hasSubscribers(row.project)) continue
+    if (row?.project === undefined || !mayBeFromPerson(row) || !hasSubscribers(row.project)) continue
     const since = dex.now() - RECENT_MS
     const recent = (await store.messages(ref)).filter(({ at = 0 }) => at >= since)
     const words = recent.flatMap(({ parts }) =>
@@ -57,16 +57,16 @@ export async function notifyAboutMessages(dex: Dex, refs: readonly Ref[]): Promi
       text: words.join("\n"),
       lastFile,
     }
-    saved += await notifyAll(dex, row.project, [trigger])
+    savedCount += await notifyAll(dex, row.project, [trigger])
   }
-  return saved
+  return savedCount
 }
 
 /**
  * True if a person may have written some of the conversation or note. A note by an agent also counts, but none of its text has
  * the origin `person`.
  */
-function isFromPerson({ kind }: ConversationRow): boolean {
+function mayBeFromPerson({ kind }: ConversationRow): boolean {
   return kind === "person" || kind === "note"
 }
 
@@ -98,7 +98,7 @@ async function notifyAll(dex: Dex, project: string, triggers: Trigger[]): Promis
     weights: RELEVANCE_WEIGHTS,
     learned: suggestions.weights(),
     floor: MIN_RELEVANCE,
-    most: MAX_ITEMS,
+    maxItems: MAX_ITEMS,
     kinds,
   }
   const sources = { knowledge, recent_change_days: settings["proactive.recent_change_days"] }
@@ -107,8 +107,8 @@ async function notifyAll(dex: Dex, project: string, triggers: Trigger[]): Promis
     clock: () => performance.now(),
     suggest: async (moment: Parameters<typeof suggestItems>[1]) => suggestItems(sources, moment, NEW_SESSION, options),
   }
-  let saved = 0
+  let savedCount = 0
   for (const trigger of triggers.map((trigger) => withSymbols(knowledge, trigger)))
-    for (const notice of await notifySubscriptions(parts, trigger)) if (notice.kept.kept) saved++
-  return saved
+    for (const notice of await notifySubscriptions(parts, trigger)) if (notice.saved.kept) savedCount++
+  return savedCount
 }

@@ -24,10 +24,10 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   if (suggestions.subscriptions().length >= MAX_SUBSCRIPTIONS)
     throw new DexError(
       "too_many",
-      `There are ${MAX_SUBSCRIPTIONS} subscriptions, which is the limit. \`dex subscribe --list --all\` lists them.`,
+      `There are ${MAX_SUBSCRIPTIONS} subscriptions, which is the limit. Remove one: dex subscribe --off ID. \`dex subscribe --list --all\` lists them.`,
     )
   const session = currentSession(dex)
-  const { redactName } = await import("../../redact/name.ts")
+  const { redactName } = await import("../../redact/redact.ts")
   const subscription: Subscription = {
     id: randomBytes(4).toString("hex"),
     project,
@@ -44,7 +44,7 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   const secret = deliver === "webhook" ? newSecret() : undefined
   suggestions.subscribe(subscription, secret)
   return {
-    ...listedSubscription(subscription, redactName),
+    ...describeSubscription(subscription, redactName),
     secret,
     notes: [howToReceive(subscription)],
   }
@@ -54,15 +54,15 @@ export async function runSubscriptions(dex: Dex, input: SubscriptionsInput) {
   const suggestions = await dex.suggestions()
   const retried = input.retry_dead ? suggestions.retryDead(dex.now()) : undefined
   const sent = input.send ? await sendNow(dex) : undefined
-  const all = suggestions.subscriptions(input.all ? undefined : dex.project)
+  const allSubscriptions = suggestions.subscriptions(input.all ? undefined : dex.project)
   const visible: Subscription[] = []
-  for (const subscription of all)
+  for (const subscription of allSubscriptions)
     if (isCurrentProject(dex, subscription.project) || !(await isPrivate(dex, subscription.project)))
       visible.push(subscription)
-  const { redactName } = await import("../../redact/name.ts")
+  const { redactName } = await import("../../redact/redact.ts")
   const hiddenCount = suggestions.subscriptions().length - visible.length
   return {
-    subscriptions: visible.map((subscription) => listedSubscription(subscription, redactName)),
+    subscriptions: visible.map((subscription) => describeSubscription(subscription, redactName)),
     outbox: suggestions.outbox(),
     sent,
     retried,
@@ -130,7 +130,7 @@ function patternOf(text: string, priority: number): Pattern {
 }
 
 /** A subscription as tools list it. Redacted, because a webhook's address can contain a secret. */
-function listedSubscription(
+function describeSubscription(
   { patterns, last_triggered_at, created_at: _, url, ...subscription }: Subscription,
   redact: (text: string) => string,
 ) {

@@ -62,7 +62,7 @@ export const subscribe = defineTool({
     name: "context_subscribe",
     description: "Get notified of past fixes, decisions and changes when these files, symbols or topics are worked on.",
     // A webhook sends text from this machine, so only a person may set it up.
-    omit: ["url", "deliver", "project", "priority", "min_relevance", "max_per_trigger", "cooldown_ms"],
+    omit: ["url", "deliver", "project", "priority", "max_per_trigger"],
     writes: true,
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).runSubscribe(dex, input),

@@ -1,8 +1,11 @@
-import { choice, decimal, type Infer, integer, listOf, object, optional, text } from "../../core/schema.ts"
+import { choice, decimal, flag, type Infer, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { KINDS, STATUSES } from "../../core/suggestion.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { suggestionShape } from "../suggestions/suggestions.ts"
+
+const resolution = choice(["resolved", "by_name"], "by_name: only the name is the same.")
+const place = { file: text(), line: integer(), in: optional(text("The definition that contains it.")) }
 
 const input = object({
   current_file: optional(text("The file you are working on.")),
@@ -15,6 +18,7 @@ const input = object({
   ),
   recent_files: optional(listOf(text(), "Files you worked on before, oldest first.")),
   error: optional(text("What a failed command printed.")),
+  all: optional(flag("With a symbol: also list every definition, caller and callee.")),
   session_id: optional(text("Session id. Default: the caller's.")),
   project_id: optional(text("Project folder. Default: the caller's.")),
 })
@@ -22,7 +26,7 @@ export type SuggestInput = Infer<typeof input>
 
 export const suggest = defineTool({
   name: "suggest",
-  summary: "Suggest fixes, decisions and files for what you work on",
+  summary: "Show what is known about a file, a symbol or an error",
   input,
   output: object({
     id: text("Pass it to suggestion_feedback."),
@@ -35,13 +39,26 @@ export const suggest = defineTool({
         title: text(),
         summary: text(),
         reason: text("Why it is suggested."),
-        relevance: decimal("How likely it is to be used, from 0 to 1."),
+        relevance: optional(decimal("How likely it is to be used, from 0 to 1. Absent if never measured.")),
         ref: optional(text("The ref to pass to get.")),
         file: optional(text("Relative to the project.")),
         symbol: optional(text()),
         estimated_tokens: integer("Estimated size of this item."),
       }),
-      "Most likely to be used first; at most five, and 500 tokens.",
+      "In a fixed order; at most five, and 500 tokens.",
+    ),
+    code: optional(
+      object(
+        {
+          definitions: listOf(object({ ...place, kind: text() })),
+          callers: listOf(object({ ...place, kind: choice(["call", "reference"]), resolution })),
+          callees: listOf(
+            object({ ...place, name: text(), resolution }),
+            "Where they are defined, in the order of the calls.",
+          ),
+        },
+        "With all.",
+      ),
     ),
     waiting: optional(listOf(suggestionShape, "Suggestions from subscriptions that have not been shown yet.")),
     notes: listOf(text(), "Anything that is hidden or not known yet."),
@@ -62,6 +79,7 @@ export const suggest = defineTool({
   mcp: {
     name: "context_suggest",
     description: "Known fixes, decisions and related files for a file you are about to edit, or a command that failed.",
+    omit: ["all"],
   },
   trace: {
     command: "suggest",
@@ -74,12 +92,13 @@ export const suggest = defineTool({
         .map(({ kind, ref, relevance }, i) => ({
           rank: i + 1,
           ref: ref!,
-          score_final: relevance,
-          terms: [{ name: "relevance", value: relevance }],
+          score_final: relevance ?? 0,
+          terms: relevance === undefined ? [] : [{ name: "relevance", value: relevance }],
           summary: kind,
         })),
     }),
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
-  found: (output) => output.suggestions.length > 0 || (output.waiting?.length ?? 0) > 0,
+  found: (output) =>
+    output.suggestions.length > 0 || (output.code?.definitions.length ?? 0) > 0 || (output.waiting?.length ?? 0) > 0,
 })

@@ -32,7 +32,7 @@ export async function run(dex: Dex, input: SuggestionsInput) {
     limit: MAX_SUGGESTIONS_READ,
   })
   const deliveries = new Map(suggestions.subscriptions().map(({ id, deliver }) => [id, deliver]))
-  // With --take, suggestions that are streamed or sent are left to their receiver, unless their subscription is named.
+  // --take omits suggestions that are delivered by a stream or a webhook, unless their subscription is named.
   const relevant = storedSuggestions.filter(
     (suggestion) =>
       !input.take ||
@@ -52,7 +52,7 @@ export async function run(dex: Dex, input: SuggestionsInput) {
     )
   if (relevant.length > visible.length)
     notes.push(`Not shown: ${many(relevant.length - visible.length, "suggestion")} in private projects.`)
-  return { suggestions: listed.map(listedSuggestion), notes }
+  return { suggestions: listed.map(describeSuggestion), notes }
 }
 
 function isPolled(deliver: Delivery | "" | undefined): boolean {
@@ -73,7 +73,7 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
     )
   const suggestion = await suggestionNamed(dex, suggestions, id)
   const updated = suggestion && suggestions.setStatus(suggestion.id, verdict, item, learnFromVerdict)
-  if (!updated) throw notFound(suggestion, id, item)
+  if (!updated) throw notFoundError(suggestion, id, item)
   const isItemUnnamed = verdict === "used" && item === undefined && updated.items.length > 1
   return {
     id: updated.id,
@@ -85,13 +85,29 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
   }
 }
 
+export async function reportUse(dex: Dex) {
+  const suggestions = await dex.suggestions()
+  const metrics = suggestions.metrics()
+  const rate = (count: number) => (metrics.offered === 0 ? 0 : Number((count / metrics.offered).toFixed(3)))
+  return {
+    ...metrics,
+    used_rate: rate(metrics.used),
+    dismissed_rate: rate(metrics.dismissed),
+    weights: Object.fromEntries(
+      Object.entries(suggestions.weights())
+        .map(([name, value]) => [name, Number(value.toFixed(3))] as const)
+        .filter(([, value]) => value !== 0),
+    ),
+  }
+}
+
 /** Finds a suggestion by the beginning of its id. An agent does not find suggestions of other projects that are private. */
 async function suggestionNamed(dex: Dex, suggestions: Suggestions, id: string): Promise<StoredSuggestion | undefined> {
   const hidden = dex.hasHistory() ? await projectsHiddenFromCaller(dex) : []
   return suggestions.get(id, (project) => !hidden.some((path) => isSamePath(path, project, dex.machine.platform)))
 }
 
-function notFound(suggestion: StoredSuggestion | undefined, id: string, item: number | undefined): DexError {
+function notFoundError(suggestion: StoredSuggestion | undefined, id: string, item: number | undefined): DexError {
   if (suggestion)
     return new DexError(
       "no_item",
@@ -99,7 +115,7 @@ function notFound(suggestion: StoredSuggestion | undefined, id: string, item: nu
     )
   return new DexError(
     "no_suggestion",
-    `No single suggestion has an id that begins with "${id.slice(0, 40)}". \`dex suggest --list --all\` lists them.`,
+    `"${id.slice(0, 40)}" matches no suggestion, or several. Use a complete id: \`dex suggest --list --all\` lists them.`,
   )
 }
 
@@ -108,11 +124,11 @@ function subscriptionNamed(suggestions: Suggestions, idPrefix: string): string {
   if (matching.length === 1) return matching[0]!.id
   throw new DexError(
     "no_subscription",
-    `No single subscription has an id that begins with "${idPrefix.slice(0, 40)}". \`dex subscribe --list --all\` lists them.`,
+    `"${idPrefix.slice(0, 40)}" matches no subscription, or several. Use a complete id: \`dex subscribe --list --all\` lists them.`,
   )
 }
 
-function listedSuggestion({ id, seq, status, would, subscription, moment, items }: StoredSuggestion) {
+function describeSuggestion({ id, seq, status, would, subscription, moment, items }: StoredSuggestion) {
   return {
     id,
     sequence: seq,

@@ -5,12 +5,13 @@ import {
   type Infer,
   integer,
   listOf,
+  mapOf,
   object,
   optional,
   text,
   withDefault,
 } from "../../core/schema.ts"
-import { STATUSES } from "../../core/suggestion.ts"
+import { KINDS, STATUSES } from "../../core/suggestion.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { fromField } from "../fields.ts"
@@ -108,4 +109,32 @@ export const feedback = defineTool({
     writes: true,
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).giveFeedback(dex, input),
+})
+
+const rates = { offered: integer(), used: integer(), dismissed: integer() }
+
+export const report = defineTool({
+  name: "report",
+  summary: "Show how often suggestions of each kind were used",
+  input: object({}),
+  output: object({
+    suggestions: integer("Suggestions that were shown."),
+    would: integer("Suggestions that were only recorded."),
+    ...rates,
+    used_rate: decimal("Share of the offered items that were used."),
+    dismissed_rate: decimal(),
+    latency_ms: object({ median: decimal(), p95: decimal() }),
+    by_kind: listOf(object({ kind: choice(KINDS), ...rates })),
+    by_relevance: listOf(
+      object({ from: decimal("Lower end of this range of relevance; each range is 0.1 wide."), ...rates }),
+    ),
+    weights: mapOf(decimal(), "Learned from verdicts, in log-odds."),
+  }),
+  cli: {
+    group: "Agents",
+    example: "dex suggest --report",
+    formOf: { command: "suggest", option: "report", now: "dex suggest --report", example: "dex suggest --report" },
+  },
+  run: async (dex: Dex) => (await import("./run.ts")).reportUse(dex),
+  found: ({ suggestions, would }) => suggestions + would > 0,
 })

@@ -35,7 +35,7 @@ export async function run(dex: Dex, input: ReindexInput) {
         { store, index, home: dex.home },
         {
           settings,
-          again: true,
+          recreate: true,
           signal: dex.signal,
           onProgress: (done, total) => reportProgress("embedding", done, total),
         },

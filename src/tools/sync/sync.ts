@@ -61,6 +61,7 @@ export const sync = defineTool({
     const result = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       wait: !input.no_wait,
       redactAgain: input.redact_again || undefined,
+      fillsList: dex.machine.env.DEX_FILLS_LIST === "1" || undefined,
       deadline: input.max_seconds === undefined ? undefined : Date.now() + input.max_seconds * 1000,
       onProgress: dex.onProgress,
       signal: dex.signal,

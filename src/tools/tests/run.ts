@@ -1,12 +1,11 @@
-import { resolve } from "node:path"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
-import { pathBelow } from "../../learn/paths.ts"
 import { failingTests } from "../../learn/test-runs/status.ts"
 import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import { many } from "../../render/words.ts"
 import type { Dex } from "../context.ts"
 import { updatedKnowledge } from "../learned.ts"
+import { projectPathOf } from "../resolve.ts"
 import type { TestsInput } from "./tests.ts"
 
 export async function run(dex: Dex, input: TestsInput) {
@@ -46,7 +45,7 @@ export async function run(dex: Dex, input: TestsInput) {
 }
 
 function fileIn(dex: Dex, file: string): string {
-  const path = pathBelow(dex.project, resolve(dex.cwd, file))
+  const path = projectPathOf(dex, file)
   if (path !== undefined) return path
   throw new DexError("not_in_project", `${file} is not in ${dex.project}. Give a file of this project.`)
 }

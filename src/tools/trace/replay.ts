@@ -17,7 +17,7 @@ export type Replay = {
     terms: { name: string; change: number }[]
   }[]
   unchanged: number
-  /** Counts that changed: messages read, candidates. */
+  /** The counts of conversations, messages and candidates that changed. */
   counts: { name: string; before: number; now: number }[]
   error?: { code: string; message: string }
 }
@@ -31,10 +31,10 @@ export function changesBetween(before: Trace, now: Trace): Replay {
   const nowByRef = new Map(ranking.map((row) => [row.ref, row]))
   const refsBefore = new Set(before.ranking.map((row) => row.ref))
   const skippedReasons = new Map(now.skipped.map((row) => [row.ref, row.skipped_reason]))
-  const came = ranking.filter((row) => !refsBefore.has(row.ref)).map(rankedRef)
+  const came = ranking.filter((row) => !refsBefore.has(row.ref)).map(toRankedRef)
   const went = before.ranking
     .filter((row) => !nowByRef.has(row.ref))
-    .map((row) => ({ ...rankedRef(row), skipped_reason: skippedReasons.get(row.ref) }))
+    .map((row) => ({ ...toRankedRef(row), skipped_reason: skippedReasons.get(row.ref) }))
   const commonRows = before.ranking.flatMap((row) => {
     const rowNow = nowByRef.get(row.ref)
     return rowNow ? [[row, rowNow] as const] : []
@@ -65,7 +65,7 @@ export function changesBetween(before: Trace, now: Trace): Replay {
   }
 }
 
-function rankedRef({ ref, rank, score_final }: TraceRow): RankedRef {
+function toRankedRef({ ref, rank, score_final }: TraceRow): RankedRef {
   return { ref, rank, score_final }
 }
 

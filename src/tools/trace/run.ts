@@ -16,9 +16,9 @@ import type { TraceInput } from "./trace.ts"
 
 export async function run(dex: Dex, input: TraceInput) {
   const original = await requireTrace(dex, input.id)
-  const { trace, masked } = await withoutPrivateRows(dex, original)
+  const { trace, maskedCount } = await withoutPrivateRows(dex, original)
   const notes: string[] = []
-  if (masked > 0) notes.push(`Not shown: the content of ${many(masked, "row")} from private projects.`)
+  if (maskedCount > 0) notes.push(`Not shown: the content of ${many(maskedCount, "row")} from private projects.`)
   if (trace.ranking.length < trace.ranking_total)
     notes.push(`The trace contains only the first ${trace.ranking.length} of ${grouped(trace.ranking_total)} rows.`)
   const replay = input.replay ? await runAgain(dex, original, notes) : undefined
@@ -33,10 +33,10 @@ export async function run(dex: Dex, input: TraceInput) {
 async function requireTrace(dex: Dex, id: string | undefined): Promise<Trace> {
   const isHidden = await isPrivateElsewhere(dex)
   const { traces } = dex.home
-  const all = id === undefined ? readTraces(traces, { tail: 1000 }).traces.reverse() : findTraces(traces, id)
-  const visible = all.filter((trace) => !isHidden(trace.project))
+  const candidates = id === undefined ? readTraces(traces, { tail: 1000 }).traces.reverse() : findTraces(traces, id)
+  const visible = candidates.filter((trace) => !isHidden(trace.project))
   const [first, second] = visible
-  if (!first && all.length > 0)
+  if (!first && candidates.length > 0)
     throw new DexError("private", "That trace was made in a private project. Run dex inside that folder to see it.")
   if (!first)
     throw new DexError(
@@ -52,18 +52,18 @@ async function requireTrace(dex: Dex, id: string | undefined): Promise<Trace> {
   return first
 }
 
-/** Hides the content of rows from private projects. A project may have become private after the trace was made. */
-async function withoutPrivateRows(dex: Dex, trace: Trace): Promise<{ trace: Trace; masked: number }> {
+/** Hides the summaries of rows from private projects. A project may have become private after the trace was recorded. */
+async function withoutPrivateRows(dex: Dex, trace: Trace): Promise<{ trace: Trace; maskedCount: number }> {
   const isHidden = await isPrivateElsewhere(dex)
-  let masked = 0
+  let maskedCount = 0
   const ranking: TraceRow[] = []
   for (const row of trace.ranking) {
     const project = await projectOf(dex, row.ref)
     const isPrivateRow = project !== undefined && isHidden(project)
-    if (isPrivateRow) masked++
+    if (isPrivateRow) maskedCount++
     ranking.push(isPrivateRow ? { ...row, summary: "(private)" } : row)
   }
-  return { trace: { ...trace, ranking }, masked }
+  return { trace: { ...trace, ranking }, maskedCount }
 }
 
 async function projectOf(dex: Dex, ref: string): Promise<string | undefined> {
@@ -72,7 +72,7 @@ async function projectOf(dex: Dex, ref: string): Promise<string | undefined> {
   return (await (await dex.store()).conversation(conversationRefOf(parsed)))?.project
 }
 
-/** Tools that can be replayed, because they only read. */
+/** The tools that can be replayed, because they only read. */
 const REPLAYABLE_TOOLS: readonly Tool<Dex>[] = [search, timeline, show, scan, read]
 
 /** Runs the same tool with the same input, project and clock, on the current history. */

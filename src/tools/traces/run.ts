@@ -36,7 +36,7 @@ function textsOf(value: unknown): string[] {
   return typeof value === "string" ? [value] : []
 }
 
-/** Returns a function that is true for private projects other than the current one, whose traces are not shown. */
+/** Returns a function that checks whether a project is private and is not the current one. Its traces are then not shown. */
 export async function isPrivateElsewhere(dex: Dex): Promise<(project: string) => boolean> {
   if (!dex.hasHistory()) return () => false
   const { platform } = dex.machine

@@ -17,8 +17,23 @@ export type Grouping = {
   isPeriod: boolean
 }
 
-const PRIVATE = "(private projects)"
-const UNDATED = "(no date)"
+/** The names of the rows of what belongs to no group, by what the payments lack. */
+export const UNGROUPED = {
+  privateProject: "(private projects)",
+  date: "(no date)",
+  model: "(model not recorded)",
+  project: "(no project)",
+  branch: "(no branch)",
+  commit: "(not committed)",
+  pull_request: "(no pull request)",
+} as const
+
+const UNGROUPED_NAMES = new Set<string>(Object.values(UNGROUPED))
+
+/** A group may have a name in brackets too, such as a model of the user's own. */
+export function isUngrouped(key: string): boolean {
+  return UNGROUPED_NAMES.has(key)
+}
 
 /** Builds the grouping of payments. Names, commits and pull requests of private projects are hidden. */
 export function groupingBy(
@@ -30,7 +45,7 @@ export function groupingBy(
 ): Grouping {
   const unlessPrivate =
     (keyOf: (payment: SpenderPayment) => string | undefined, fallback: string) => (payment: SpenderPayment) =>
-      payment.who.isPrivate ? PRIVATE : (keyOf(payment) ?? fallback)
+      payment.who.isPrivate ? UNGROUPED.privateProject : (keyOf(payment) ?? fallback)
   switch (by) {
     case "day":
       return groupByPeriod(localDay)
@@ -43,12 +58,12 @@ export function groupingBy(
     case "agent":
       return { keyOf: ({ who }) => who.own.source, isPeriod: false }
     case "model":
-      return { keyOf: ({ model }) => model ?? "(model not recorded)", isPeriod: false }
+      return { keyOf: ({ model }) => model ?? UNGROUPED.model, isPeriod: false }
     case "project":
-      return { keyOf: unlessPrivate(({ who }) => who.own.project, "(no project)"), isPeriod: false }
+      return { keyOf: unlessPrivate(({ who }) => who.own.project, UNGROUPED.project), isPeriod: false }
     case "branch":
       return {
-        keyOf: unlessPrivate(branchOf, "(no branch)"),
+        keyOf: unlessPrivate(branchOf, UNGROUPED.branch),
         isPeriod: false,
       }
     case "conversation":
@@ -65,12 +80,12 @@ function branchOf({ who }: SpenderPayment): string | undefined {
 }
 
 function groupByPeriod(nameOf: (at: number) => string): Grouping {
-  return { keyOf: ({ at }) => (at === 0 ? UNDATED : nameOf(at)), isPeriod: true }
+  return { keyOf: ({ at }) => (at === 0 ? UNGROUPED.date : nameOf(at)), isPeriod: true }
 }
 
 function groupByBlock(payments: SpenderPayment[]): Grouping {
   const starts = fiveHourBlocks(payments.map(({ at }) => at))
-  return { keyOf: ({ at }) => (at === 0 ? UNDATED : localMinute(starts.get(at)!)), isPeriod: true }
+  return { keyOf: ({ at }) => (at === 0 ? UNGROUPED.date : localMinute(starts.get(at)!)), isPeriod: true }
 }
 
 type HidePrivate = (
@@ -107,7 +122,7 @@ function groupByMade(
   const nameOf = new Map(rows.map((row) => [row.payment, names.get(row)]))
   const titles = new Map(made.map(({ name, subject }) => [name, subject]))
   return {
-    keyOf: unlessPrivate((payment) => nameOf.get(payment), by === "commit" ? "(not committed)" : "(no pull request)"),
+    keyOf: unlessPrivate((payment) => nameOf.get(payment), UNGROUPED[by]),
     titleOf: (key) => titles.get(key),
     isPeriod: false,
   }

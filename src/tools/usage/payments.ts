@@ -40,9 +40,9 @@ export function createSpenderLookup(spending: SpendingFile): {
   spender(id: number): Spender
   root(id: number): Spender
 } {
-  const all = spending.spenders()
-  const byId = new Map(all.map((spender) => [spender.id, spender]))
-  const byName = new Map(all.map((spender) => [`${spender.source}:${spender.native_id}`, spender]))
+  const spenders = spending.spenders()
+  const byId = new Map(spenders.map((spender) => [spender.id, spender]))
+  const byName = new Map(spenders.map((spender) => [`${spender.source}:${spender.native_id}`, spender]))
   const root = (id: number) => {
     let current = byId.get(id)!
     const visited = new Set([current])

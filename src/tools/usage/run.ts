@@ -3,6 +3,7 @@ import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { followSpending, learningProgress } from "../../ingest/follow-spending.ts"
 import { many } from "../../render/words.ts"
+import { projectsNamed } from "../../search/scope.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending } from "../../store/spending/spent.ts"
 import { dollars, shortCount, usageLine } from "../../usage/line.ts"
@@ -13,7 +14,7 @@ import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
 import { LEARNING_UNFINISHED, otherPrivateProjects } from "../learned.ts"
 import { unknownProject } from "../unknown-project.ts"
-import { type Grouping, groupingBy, type SpenderPayment } from "./groups.ts"
+import { type Grouping, groupingBy, isUngrouped, type SpenderPayment } from "./groups.ts"
 import { saveStatusLine } from "./keep-line.ts"
 import { createSpenderLookup, paymentsOf, priceSettings } from "./payments.ts"
 import type { UsageGroup, UsageInput } from "./usage.ts"
@@ -26,8 +27,12 @@ export async function run(dex: Dex, input: UsageInput) {
   const { from = 0, to = Number.MAX_SAFE_INTEGER } = dateRange(input, dex.now())
   const spenders = createSpenderLookup(spending)
   const spentParts = spending.spentBetween(from, to)
+  const wantedProjects =
+    input.project === undefined ? undefined : projectsNamed(await (await dex.store()).projects(), input.project)
   const requestedPayments = (parts: KnownSpending[]) =>
-    paymentsOf(parts, spenders, isHidden, settings.book).filter((payment) => isRequested(payment, input))
+    paymentsOf(parts, spenders, isHidden, settings.book).filter((payment) =>
+      isRequested(payment, input, wantedProjects),
+    )
   const payments = requestedPayments(spentParts.filter(({ superseded }) => !superseded))
   const removed = requestedPayments(spentParts.filter(({ superseded }) => superseded))
   const madeThings = input.by === "commit" || input.by === "pull_request" ? spending.madeThings(input.by) : []
@@ -35,13 +40,13 @@ export async function run(dex: Dex, input: UsageInput) {
   const rows = rowsOf(payments, grouping, input)
   const line = saveStatusLine(dex, spending, settings)
   const times = payments.map(({ at }) => at).filter((at) => at > 0)
-  const unknown =
+  const unknownProjectNote =
     input.project === undefined ? undefined : await unknownProject(await dex.store(), input.project, dex.project)
   const sum = totalSum(payments)
   return {
     by: input.by,
     rows: rows.shown,
-    total: roundedSum(sum, payments),
+    total: roundSum(sum, payments),
     ...(times.length > 0 && {
       from: isoDate(Math.min(...minAndMax(times))),
       to: isoDate(Math.max(...minAndMax(times))),
@@ -54,20 +59,24 @@ export async function run(dex: Dex, input: UsageInput) {
     notes: [
       ...notes,
       ...settings.problems,
-      ...(unknown === undefined ? [] : [unknown]),
+      ...(unknownProjectNote === undefined ? [] : [unknownProjectNote]),
       ...notesOn(input.by, payments, sum, totalSum(removed).tokens),
     ],
   }
 }
 
-/** The smallest and the largest value. `Math.min` and `Math.max` fail with a hundred thousand arguments. */
+/** The smallest and the largest value. `Math.min(...times)` would fail if there were very many values. */
 function minAndMax(times: number[]): [number, number] {
   return times.reduce(([least, most], at) => [Math.min(least, at), Math.max(most, at)], [Infinity, -Infinity])
 }
 
-function isRequested({ who, model }: SpenderPayment, { project, source, model: named }: UsageInput): boolean {
+function isRequested(
+  { who, model }: SpenderPayment,
+  { source, model: named }: UsageInput,
+  wantedProjects: readonly string[] | undefined,
+): boolean {
   const contains = (text: string | undefined, part: string) => (text ?? "").toLowerCase().includes(part.toLowerCase())
-  if (project !== undefined && (who.isPrivate || !contains(who.own.project, project))) return false
+  if (wantedProjects && (who.isPrivate || !wantedProjects.includes(who.own.project ?? ""))) return false
   if (source !== undefined && who.own.source !== source) return false
   return named === undefined || contains(model, named)
 }
@@ -85,12 +94,12 @@ function rowsOf(payments: SpenderPayment[], { keyOf, titleOf, isPeriod }: Groupi
       key,
       title,
       subagents: isSeparate || undefined,
-      ...roundedSum(totalSum(members), members),
+      ...roundSum(totalSum(members), members),
     }
   })
   if (isPeriod) rows.sort((a, b) => (a.key === b.key ? 0 : a.key < b.key ? -1 : 1))
   else rows.sort((a, b) => b.cost - a.cost || b.tokens - a.tokens || (a.key < b.key ? -1 : 1))
-  // Payments that belong to no group form the last row, which is always included, so that the rows add up to the total.
+  // Payments without a group and those of private projects come last. They are always included, whatever the limit is.
   const [namedRows, ungroupedRows] = [
     rows.filter(({ key }) => !isUngrouped(key)),
     rows.filter(({ key }) => isUngrouped(key)),
@@ -99,10 +108,9 @@ function rowsOf(payments: SpenderPayment[], { keyOf, titleOf, isPeriod }: Groupi
   return { shown: shownRows, left_out: rows.length - shownRows.length }
 }
 
-const isUngrouped = (key: string) => key.startsWith("(")
 const SUBAGENTS = "\0subagents"
 
-function roundedSum({ money, cost, subagent_cost, recorded: _, ...sum }: Sum, payments: SpenderPayment[]) {
+function roundSum({ money, cost, subagent_cost, recorded: _, ...sum }: Sum, payments: SpenderPayment[]) {
   const parts = Object.entries(money).map(([name, amount]) => [name, roundDollars(amount)])
   return {
     ...sum,
@@ -184,7 +192,7 @@ function notesOn(by: UsageGroup, payments: SpenderPayment[], sum: Sum, removedTo
     payments.filter(({ priced }) => priced.unknown !== undefined),
     ({ model, priced }) => `${model}, ${priced.unknown}`,
   )
-  const searches = payments.reduce(
+  const unpricedSearchCount = payments.reduce(
     (n, { priced, web_searches }) => n + (priced.unpriced === "searches" ? web_searches : 0),
     0,
   )
@@ -207,8 +215,10 @@ function notesOn(by: UsageGroup, payments: SpenderPayment[], sum: Sum, removedTo
       ([what, { tokens }]) =>
         `No price is known for ${what}: ${grouped(tokens)} tokens are counted at the model's standard price.`,
     ),
-    ...(searches > 0
-      ? [`Not included in the cost, because no price is known: ${many(searches, "web search", "web searches")}.`]
+    ...(unpricedSearchCount > 0
+      ? [
+          `Not included in the cost, because no price is known: ${many(unpricedSearchCount, "web search", "web searches")}.`,
+        ]
       : []),
     ...(sum.money.recorded > 0
       ? [
@@ -223,12 +233,12 @@ function notesOn(by: UsageGroup, payments: SpenderPayment[], sum: Sum, removedTo
   ]
 }
 
-/** The most conversations that a server reads itself. If there are more, another process reads them. */
+/** The maximum number of conversations that a server reads itself. If there are more, another process reads them. */
 const MAX_READ_IN_SERVER = 16
 
 /**
- * Updates the spending from the history, and returns it. Every sync does that too, so there is much to read only after a history was
- * imported or was filled by an older dex. The notes say what is not known yet.
+ * Updates the spending from the history, and returns it. Every sync does that too, so there is much to read only if the history
+ * was imported or was written by an older dex. The notes say what is not known yet.
  */
 export async function spendingOf(dex: Dex): Promise<{ spending: SpendingFile; notes: string[] }> {
   const spending = await dex.spending()

@@ -123,9 +123,10 @@ export const usage = defineTool({
   cli: {
     group: "Keep",
     positional: "by",
-    nested: { by: "by" }, // the positional field is also a flag
+    nested: { by: "by" }, // The positional field can also be given as a flag.
     short: { p: "project", s: "source", m: "model", l: "limit" },
     aliases: ["cost", "costs"],
+    web: true,
     example: "dex usage month",
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

@@ -1,4 +1,5 @@
 import { isTyping } from "./page.ts"
+import { stepMatch, stopFinding } from "./within.ts"
 
 type ShortcutActions = { help(): void; palette(): void }
 
@@ -13,18 +14,23 @@ export function onKeys({ help, palette }: ShortcutActions): void {
     if (key === "Escape" && isTyping(target)) return (target as HTMLElement).blur()
     if (event.metaKey || event.ctrlKey || event.altKey || isTyping(target)) return
     if (document.querySelector("dialog[open]")) return
-    const action = KEYS[key] ?? (key === "?" ? help : undefined)
+    // Everywhere else, Enter follows a link or presses a button.
+    const row = key === "Enter" && target instanceof Element && target.matches(".row") && target.querySelector("a")
+    const action = row ? () => row.click() : (KEYS[key] ?? (key === "?" ? help : undefined))
     if (!action) return
     event.preventDefault()
     action()
   })
 }
 
-const KEYS: Record<string, () => void> = {
+const KEYS: Record<string, () => unknown> = {
   j: () => moveFocus(".message, .row", 1),
   k: () => moveFocus(".message, .row", -1),
-  n: () => moveFocus(".message.person", 1),
+  n: () => stepMatch(1) || moveFocus(".message.person", 1),
+  N: () => stepMatch(-1),
   p: () => moveFocus(".message.person", -1),
+  c: () => moveFocus("[data-change]", 1),
+  C: () => moveFocus("[data-change]", -1),
   e: toggleAll,
   x: () => document.querySelector<HTMLElement>('.tools a[href$="export.html"]')?.click(),
   u: () => history.back(),
@@ -35,12 +41,12 @@ const KEYS: Record<string, () => void> = {
     field?.focus()
     field?.select()
   },
-  Enter: () => document.activeElement?.querySelector<HTMLElement>("a")?.click(),
+  Escape: stopFinding,
 }
 
 /** Moves to the next or previous element, counted from the focused one or from the top of the screen. */
 function moveFocus(selector: string, step: 1 | -1): void {
-  const elements = [...document.querySelectorAll<HTMLElement>(selector)]
+  const elements = [...document.querySelectorAll<HTMLElement>(selector)].filter((element) => element.checkVisibility())
   const current = elements.indexOf(document.activeElement?.closest<HTMLElement>(selector) as HTMLElement)
   const headerHeight = 70
   const next =
@@ -51,7 +57,7 @@ function moveFocus(selector: string, step: 1 | -1): void {
         : elements.findLast((element) => element.getBoundingClientRect().top < headerHeight - 10)
   if (!next) return
   next.focus({ preventScroll: true })
-  next.scrollIntoView({ block: next.matches(".row") ? "nearest" : "start" })
+  next.scrollIntoView({ block: next.matches(".row") ? "nearest" : next.matches("[data-change]") ? "center" : "start" })
 }
 
 /** Opens all calls and outputs on the page, or closes them if all are open. */

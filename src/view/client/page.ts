@@ -7,7 +7,7 @@ export const base = meta("base")
 
 /**
  * A part of a page, as the server renders it. Undefined if it is not available. After the view has ended, another program may
- * listen on its port; answers of that program are never shown.
+ * listen on its port; that program's answers are never shown.
  */
 export async function fetchPart(address: string, signal?: AbortSignal): Promise<DocumentFragment | undefined> {
   try {

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals"
 import { openDialog } from "./dialog.tsx"
 import { base, fetchPart } from "./page.ts"
 
-type Choice = { title: string; description: string; address: string }
+type Choice = { title: string; description: string; date?: string; address: string }
 
 const PLACES: Choice[] = [
   { title: "Home", description: "what happened lately", address: `${base}/` },
@@ -76,6 +76,7 @@ export function openPalette(): void {
               onPointerDown={() => openChoice(choice)}
             >
               <b>{choice.title}</b> <span>{choice.description}</span>
+              {choice.date && [" ", <span key="date">{choice.date}</span>]}
             </div>
           ))}
         </div>
@@ -90,11 +91,11 @@ function searchFor(words: string): Choice | undefined {
     : { title: words, description: "", address: `${base}/find?${new URLSearchParams({ q: words })}` }
 }
 
-/** The pages, and the prompts of the open conversation. */
+/** The pages and the prompts of the open conversation that contain these words. */
 function pageChoices(words: string): Choice[] {
   const prompts = [...document.querySelectorAll<HTMLAnchorElement>(".outline a[data-number]")].map((link) => ({
-    title: `#${link.dataset.number}`,
-    description: link.textContent ?? "",
+    title: link.textContent ?? "",
+    description: `prompt #${link.dataset.number}`,
     address: link.href,
   }))
   const needle = words.trim().toLowerCase()
@@ -103,6 +104,8 @@ function pageChoices(words: string): Choice[] {
 }
 
 function choiceOf(link: HTMLAnchorElement): Choice {
-  const description = link.closest(".row")?.querySelector(".line")?.textContent ?? ""
-  return { title: link.textContent ?? "", description, address: link.href }
+  const row = link.closest(".row")
+  const description = row?.querySelector(".line > [title]")?.textContent ?? ""
+  const date = row?.querySelector("time")?.textContent ?? ""
+  return { title: link.textContent ?? "", description, date, address: link.href }
 }

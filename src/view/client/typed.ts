@@ -9,10 +9,10 @@ export function searchWhileTyping(): void {
   const input = document.querySelector<HTMLInputElement>(".top .search input[name=q]")
   if (!page || !input) return
   let request = new AbortController()
-  let pause: ReturnType<typeof setTimeout>
+  let pauseTimer: ReturnType<typeof setTimeout>
   input.addEventListener("input", () => {
     request.abort()
-    clearTimeout(pause)
+    clearTimeout(pauseTimer)
     delete page.dataset.live
     request = new AbortController()
     const { signal } = request
@@ -24,12 +24,14 @@ export function searchWhileTyping(): void {
       const results = (await fetchPart(`${base}/find?${query}&${mode}=1`, signal))?.querySelector(".finding")
       if (!results || signal.aborted || isRanked) return
       isRanked = mode === "part"
-      page.replaceChildren(...results.childNodes)
+      // The filters at the side follow when the person pauses.
+      if (mode === "part") page.replaceChildren(...results.childNodes)
+      else page.querySelector(".results")?.replaceWith(...results.childNodes)
     }
     // Updates the address, so that it can be bookmarked.
     history.replaceState(null, "", `${base}/find?${query}`)
     void show("quick")
-    pause = setTimeout(() => void show("part"), PAUSE_MS)
+    pauseTimer = setTimeout(() => void show("part"), PAUSE_MS)
   })
   if (input.value === "" && matchMedia("(hover: hover)").matches) input.focus()
 }

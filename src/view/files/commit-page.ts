@@ -1,16 +1,21 @@
 import type { why } from "../../answers/why.ts"
 import { sectionsOf, shareText } from "../../answers/why-page.ts"
 import { isoDate } from "../../core/dates.ts"
-import { DexError } from "../../core/error.ts"
+import { DexError, isDexError } from "../../core/error.ts"
+import { messageText } from "../../core/format.ts"
+import { formatRef } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import type { CommitDiff, DiffFile } from "../../git/commit-diffs.ts"
 import { resolveCommit } from "../../git/revisions.ts"
 import type { LineOwner } from "../../learn/blame/owners.ts"
+import { pathBelowAny, pathRootsOf } from "../../learn/paths.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many, projectName, shortPath, when } from "../../render/words.ts"
+import type { StoredMessage } from "../../store/history/store.ts"
 import { countsOf, ownerFacts } from "../../tools/blame/owner-facts.ts"
 import { type OwnersOfTarget, ownersOfTarget } from "../../tools/blame/owners-of-target.ts"
 import type { Dex } from "../../tools/context.ts"
+import { conversationOf } from "../../tools/fields.ts"
 import { shareBar } from "../charts.ts"
 import type { PageRequest, ViewPage } from "../page.ts"
 import { type Addresses, addressOfRef } from "../page.ts"
@@ -19,7 +24,7 @@ import { requestedProject } from "./requested-file.ts"
 
 type Why = OutputOf<typeof why>
 
-/** The maximum number of lines of a commit that are shown. The others are only counted. */
+/** The maximum number of lines of a commit that are shown. Further lines are only counted. */
 const MAX_LINES = 1_500
 const OPEN_FILES = 5
 
@@ -27,7 +32,9 @@ const OPEN_FILES = 5
 export async function commitPage(request: PageRequest): Promise<ViewPage> {
   const { query, to } = request
   const dex = await requestedProject(request)
-  const hash = await requestedCommit(dex, query.get("commit") ?? "")
+  const name = query.get("commit") ?? ""
+  const hash = await requestedCommit(dex, name)
+  if (hash === undefined) return lostCommitPage(dex, name, to)
   const owned = await ownersOfTarget(dex, { target: hash })
   const [commit] = owned.diffs
   if (!commit) throw new DexError("not_found", `${hash.slice(0, 10)} is too large to show.`)
@@ -41,10 +48,66 @@ export async function commitPage(request: PageRequest): Promise<ViewPage> {
 }
 
 /** Accepts only hashes, because any other name could mean a file, a range, or another commit tomorrow. */
-async function requestedCommit(dex: Dex, name: string): Promise<string> {
-  const hash = /^[0-9a-f]{4,64}$/i.test(name) ? await resolveCommit(dex.project, name, dex.signal) : undefined
-  if (hash === undefined) throw new DexError("not_found", `There is no commit ${name} in ${dex.project}.`)
-  return hash
+async function requestedCommit(dex: Dex, name: string): Promise<string | undefined> {
+  if (!HASH.test(name)) throw new DexError("not_found", `There is no commit ${name} in ${dex.place}.`)
+  // A folder that is gone, or that is not a repository any more, has no commits either.
+  return resolveCommit(dex.place, name, dex.signal).catch((error: unknown) => {
+    if (!isDexError(error)) throw error
+    return undefined
+  })
+}
+
+const HASH = /^[0-9a-f]{4,64}$/i
+/** The maximum number of commits of all conversations to look through. */
+const MAX_KNOWN_COMMITS = 100_000
+const MAX_PROMPTS = 8
+
+/** A commit that the repository does not contain, because it was squashed or rebased: what its conversation knows of it. */
+async function lostCommitPage(dex: Dex, name: string, to: Addresses): Promise<ViewPage> {
+  const store = dex.hasHistory() ? await dex.store() : undefined
+  const known = (await store?.commits({ limit: MAX_KNOWN_COMMITS, inside: dex.project })) ?? []
+  const wanted = name.toLowerCase()
+  for (const { ref, hash, subject, at } of known) {
+    if (!hash.startsWith(wanted) && !wanted.startsWith(hash)) continue
+    const row = await store!.conversation(ref)
+    if (row?.project !== dex.project) continue
+    const { prompts, files } = workBefore(await store!.messages(row.ref), ref.number)
+    const id = formatRef(row.ref)
+    const roots = pathRootsOf(row)
+    const fileItems = [...files].map(([path, { added, removed }]) => {
+      const below = pathBelowAny(roots, path)
+      const counts = html`<span class="added">+${added}</span> <span class="removed">−${removed}</span>`
+      return html`<li>${below === undefined ? path : html`<a href="${to.file(dex.project, below)}">${below}</a>`} ${counts}</li>`
+    })
+    const promptItems = prompts
+      .slice(-MAX_PROMPTS)
+      .map(({ number, text }) => html`<li><a href="${to.read(id, number)}">${text}</a></li>`)
+    const list = (title: string, items: Html[]) => items.length > 0 && html`<dt>${title}</dt><dd><ul>${items}</ul></dd>`
+    const body = html`<div class="commit-page"><header class="title"><h1>${subject || hash}</h1><p class="line"><span title="${shortPath(dex.project, dex.machine.home)}">${projectName(dex.project)}</span>${at !== undefined && html`<time datetime="${isoDate(at)}">${when(isoDate(at))}</time>`}<span><code>${hash}</code></span></p><p class="notice-here">The repository does not contain this commit any more, as after a squash or a rebase. This is what the conversation that made it knows.</p></header>
+<section aria-label="Why"><h2>Why</h2><article class="because row proved" tabindex="-1"><h3><a class="title" href="${to.read(id, ref.number)}">${conversationOf(row).title}</a></h3><p class="line"><span class="how proved">it made the commit</span></p><dl>${list("Asked", promptItems)}${list("Edited since its commit before", fileItems)}</dl></article></section></div>`
+    return { title: subject || hash, body }
+  }
+  throw new DexError("not_found", `There is no commit ${name} in ${dex.place}, and no conversation made it.`)
+}
+
+/** The prompts and the edited files of a conversation between its commit before and the one in this message. */
+function workBefore(messages: readonly StoredMessage[], number: number) {
+  const end = messages.findIndex((message) => message.number === number)
+  const start = messages.findLastIndex(
+    ({ effects }, i) => i < end && effects.some((effect) => effect.type === "commit"),
+  )
+  const files = new Map<string, { added: number; removed: number }>()
+  const prompts: { number: number; text: string }[] = []
+  for (const message of messages.slice(start + 1, end + 1)) {
+    const text = message.role === "user" ? messageText(message, "user_only").trim() : ""
+    if (text !== "") prompts.push({ number: message.number, text: text.slice(0, 160).replaceAll(/\s+/g, " ") })
+    for (const effect of message.effects)
+      if (effect.type === "file" && effect.action === "edited") {
+        const { added, removed } = files.get(effect.path) ?? { added: 0, removed: 0 }
+        files.set(effect.path, { added: added + (effect.added ?? 0), removed: removed + (effect.removed ?? 0) })
+      }
+  }
+  return { prompts, files }
 }
 
 /** The output of the tool `why`, for lines whose owners are already known. */
@@ -69,12 +132,12 @@ function whyHtml(explanation: Why | undefined, { makers }: OwnersOfTarget, to: A
   return html`${explanation.conversations.map((conversation) => explanationHtml(conversation, explanation.lines, to))}`
 }
 
-function explanationHtml(conversation: Why["conversations"][number], lines: number, to: Addresses): Html {
+function explanationHtml(conversation: Why["conversations"][number], lineCount: number, to: Addresses): Html {
   const sections = sectionsOf(conversation).map(
     ({ title, rows }) =>
       html`<dt>${title}</dt><dd><ul>${rows.map(({ text, ref }) => html`<li><a href="${addressOfRef(to, ref)}">${text}</a></li>`)}</ul></dd>`,
   )
-  return html`<article class="because row ${conversation.level}" tabindex="-1"><h3><a class="title" href="${to.read(conversation.ref)}">${conversation.title}</a></h3><p class="line"><span class="how ${conversation.level}">${shareText(conversation, lines)}</span><span>${when(conversation.date)}</span></p>${sections.length > 0 && html`<dl>${sections}</dl>`}</article>`
+  return html`<article class="because row ${conversation.level}" tabindex="-1"><h3><a class="title" href="${to.read(conversation.ref)}">${conversation.title}</a></h3><p class="line"><span class="how ${conversation.level}">${shareText(conversation, lineCount)}</span><span>${when(conversation.date)}</span></p>${sections.length > 0 && html`<dl>${sections}</dl>`}</article>`
 }
 
 /** The lines that the commit added, file by file. `owners` are in the order of the lines. */
@@ -89,8 +152,8 @@ function filesHtml({ hash, files }: CommitDiff, owners: readonly LineOwner[], pr
     const omitted = ownedLines.length - visibleLines.length
     const counts = html`<span class="outcome"><span class="added">+${added.length}</span> <span class="removed">−${removed.length}</span></span>`
     const renameNote = from !== undefined && from !== path && html`<p class="note">Renamed from ${from}.</p>`
-    const file = html`<p class="note"><a href="${to.file(project, path, { rev: hash })}">The file as of this commit</a> · <a href="${to.file(project, path)}">now</a></p>`
-    return html`<details class="fold changed"${i < OPEN_FILES && visibleLines.length > 0 && html` open`}><summary><span class="what">${path}</span>${counts}</summary><div class="body">${renameNote}${file}<div class="owned">${ownedLinesHtml(visibleLines, { path, project, to })}</div>${omitted > 0 && html`<p class="note">${many(omitted, "more line")} not shown.</p>`}${added.length === 0 && html`<p class="none">The commit added no lines to this file.</p>`}</div></details>`
+    const fileLinks = html`<p class="note"><a href="${to.file(project, path, { rev: hash })}">The file as of this commit</a> · <a href="${to.file(project, path)}">now</a></p>`
+    return html`<details class="fold changed"${i < OPEN_FILES && visibleLines.length > 0 && html` open`}><summary><span class="what">${path}</span>${counts}</summary><div class="body">${renameNote}${fileLinks}<div class="owned">${ownedLinesHtml(visibleLines, { path, project, to })}</div>${omitted > 0 && html`<p class="note">${many(omitted, "more line")} not shown.</p>`}${added.length === 0 && html`<p class="none">The commit added no lines to this file.</p>`}</div></details>`
   })
   return html`${fileItems}${files.length === 0 && html`<p class="none">The commit changed no lines of text.</p>`}`
 }

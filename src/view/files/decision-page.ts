@@ -146,7 +146,7 @@ function fixFilesHtml({ files, project }: KnownFix, to: Addresses): Html {
   return html`<ul class="chain">${items}</ul>`
 }
 
-/** A message that another page quotes. */
+/** A message to which the page of a decision or a fix refers. */
 type NamedMessage = { row: ConversationRow; message: StoredMessage; agent: string }
 
 const MAX_CHARS = 3_000

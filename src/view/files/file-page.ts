@@ -28,17 +28,17 @@ export async function filePage(request: PageRequest): Promise<ViewPage> {
   const file = await requestedFile(request)
   const { to, query } = request
   const { dex, path, project } = file
-  const [blamed, sides] = await Promise.all([blameNow(file), sidesOf(file)])
-  if ("why" in blamed && !isAnythingKnown(sides)) throw new DexError("not_found", blamed.why)
+  const [blamed, facts] = await Promise.all([blameNow(file), factsAbout(file)])
+  if ("why" in blamed && !isAnythingKnown(facts)) throw new DexError("not_found", blamed.why)
   const requestedLine = Number(query.get("at") ?? query.get("from") ?? 1)
   const lines =
     "why" in blamed
-      ? html`<p class="notice-here">${blamed.why}</p>${earlierLink(file, sides, to)}`
+      ? html`<p class="notice-here">${blamed.why}</p>${earlierLink(file, facts, to)}`
       : linesHtml(blamed, partAt(blamed, requestedLine), file, to)
   const count = "why" in blamed ? undefined : many(blamed.total, "line")
   const head = "why" in blamed ? undefined : blamedHead(blamed)
   const body = html`<div class="filing"><header class="title"><h1>${breakablePath(path)}</h1><p class="line"><span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>${count !== undefined && html`<span>${count}</span>`}<span>${revisionHtml(file, to)}</span></p>${head}</header>
-<aside class="facts" aria-label="About this file"><details open><summary>About this file</summary>${fileSidesHtml(sides, file, to)}</details></aside>
+<aside class="facts" aria-label="About this file"><details open><summary>About this file</summary>${fileFactsHtml(facts, file, to)}</details></aside>
 <div class="${head ? "owned" : "unowned"}">${lines}</div></div>`
   return { title: path, body }
 }
@@ -160,9 +160,9 @@ type FileFacts = {
   notes: string[]
 }
 
-async function sidesOf(file: RequestedFile): Promise<FileFacts> {
+async function factsAbout(file: RequestedFile): Promise<FileFacts> {
   const { dex, project, path, rev } = file
-  const changesPromise = commitsChanging(project, path, { most: MAX_CHANGES, rev, signal: dex.signal })
+  const changesPromise = commitsChanging(project, path, { maxCommits: MAX_CHANGES, rev, signal: dex.signal })
   changesPromise.catch(() => {}) // an error is thrown where the result is awaited
   if (!dex.hasHistory())
     return {
@@ -212,23 +212,23 @@ function isAnythingKnown({ conversations, decisions, fixes, changes }: FileFacts
   return conversations.length + decisions.length + fixes.length + (changes?.length ?? 0) > 0
 }
 
-function fileSidesHtml(sides: FileFacts, { project }: RequestedFile, to: Addresses): Html {
-  const changes = sides.changes ?? []
+function fileFactsHtml(facts: FileFacts, { project }: RequestedFile, to: Addresses): Html {
+  const changes = facts.changes ?? []
   return html`${listHtml(
     "Conversations",
-    sides.hasMoreConversations ? `${MAX_VISITS}+` : sides.conversations.length,
-    sides.conversations.map((conversation) => conversationHtml(conversation, to)),
-    sides.hasMoreConversations ? `The newest ${MAX_VISITS}.` : undefined,
+    facts.hasMoreConversations ? `${MAX_VISITS}+` : facts.conversations.length,
+    facts.conversations.map((conversation) => conversationHtml(conversation, to)),
+    facts.hasMoreConversations ? `The newest ${MAX_VISITS}.` : undefined,
   )}${listHtml(
     "Decisions",
-    sides.decisionCount,
-    sides.decisions.map((decision) => decisionItem(decision, to)),
-    sides.decisionCount > sides.decisions.length ? `The newest ${sides.decisions.length}.` : undefined,
+    facts.decisionCount,
+    facts.decisions.map((decision) => decisionItem(decision, to)),
+    facts.decisionCount > facts.decisions.length ? `The newest ${facts.decisions.length}.` : undefined,
   )}${listHtml(
     "Fixes",
-    sides.fixCount,
-    sides.fixes.map((fix) => fixItem(fix, to)),
-    sides.fixCount > sides.fixes.length ? `The newest ${sides.fixes.length}.` : undefined,
+    facts.fixCount,
+    facts.fixes.map((fix) => fixItem(fix, to)),
+    facts.fixCount > facts.fixes.length ? `The newest ${facts.fixes.length}.` : undefined,
   )}${listHtml(
     "Changes",
     changes.length > MAX_CHANGES ? `${MAX_CHANGES}+` : changes.length,
@@ -239,7 +239,7 @@ function fileSidesHtml(sides: FileFacts, { project }: RequestedFile, to: Address
           html`<li><a href="${to.commit(project, hash)}">${subject || hash.slice(0, 8)}</a><span class="under">${localDay(at)} <code>${hash.slice(0, 8)}</code></span></li>`,
       ),
     changes.length > MAX_CHANGES ? `The newest ${MAX_CHANGES}.` : undefined,
-  )}${sides.notes.map((note) => html`<p class="note">${note}</p>`)}`
+  )}${facts.notes.map((note) => html`<p class="note">${note}</p>`)}`
 }
 
 function listHtml(title: string, count: number | string, items: Html[], note?: string): Html | undefined {

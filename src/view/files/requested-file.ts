@@ -11,7 +11,7 @@ export type RequestedFile = {
   project: string
   /** Relative to the project, with forward slashes. */
   path: string
-  /** The path on disk. */
+  /** Absolute. */
   diskPath: string
   rev?: string
 }
@@ -32,9 +32,9 @@ export async function requestedProject({ dex, query }: Pick<PageRequest, "dex" |
 export async function requestedFile(request: Pick<PageRequest, "dex" | "query">): Promise<RequestedFile> {
   const { query } = request
   const dex = await requestedProject(request)
-  const { project } = dex
-  const path = relativePathInProject(project, query.get("path") ?? "")
-  const diskPath = join(project, path)
+  const { project, place } = dex
+  const path = relativePathInProject(place, query.get("path") ?? "")
+  const diskPath = join(place, path)
   await refusePrivate(request.dex, diskPath)
   const rev = query.get("rev") ?? ""
   if (/[\0-\x1f]/.test(rev)) throw new DexError("usage", "That is not the name of a commit.")
@@ -61,8 +61,8 @@ async function refusePrivate(dex: Dex, diskPath: string): Promise<void> {
   if (!dex.hasHistory()) return
   const hiddenProjects = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform)
   const realPath = realPathOf(diskPath)
-  const privateProject = hiddenProjects.find(
-    (project) => isInside(project, diskPath) || isInside(realPathOf(project), realPath),
+  const privateProject = hiddenProjects.find((project) =>
+    dex.foldersOf(project).some((folder) => isInside(folder, diskPath) || isInside(realPathOf(folder), realPath)),
   )
   if (privateProject !== undefined)
     throw new DexError(

@@ -11,6 +11,7 @@ import type { Dex } from "../../tools/context.ts"
 import { describeOtherKinds } from "../../tools/kinds.ts"
 import { list } from "../../tools/list/list.ts"
 import { search } from "../../tools/search/search.ts"
+import { hasNoConversations, nothingYetHtml } from "../actions.ts"
 import { type Addresses, type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import {
   addressWith,
@@ -23,34 +24,36 @@ import {
 import { agentNames, type ResultRow, rowsHtml } from "./rows.ts"
 
 /** The search page. With `quick` it returns only the results of the quick search. */
-export async function findPage({ query, to, dex }: PageRequest): Promise<ViewPage> {
-  const question = readFindRequest(query)
+export async function findPage({ query, to, dex, actionToken }: PageRequest): Promise<ViewPage> {
+  const request = readFindRequest(query)
   const isQuick = query.has("quick")
-  const page = isQuick ? await quickRows(dex, question) : await findRows(dex, question)
-  const title = question.words === "" ? "Find" : question.words
+  if (request.words === "" && !isQuick && !query.has("part") && (await hasNoConversations(dex)))
+    return { title: "Find", section: "find", body: nothingYetHtml(to, actionToken) }
+  const page = isQuick ? await quickRows(dex, request) : await findRows(dex, request)
+  const title = request.words === "" ? "Find" : request.words
   if (!page) return { title, isPart: true, body: html`` }
   // A listing is updated while agents write; search results are not.
-  const isListing = question.words === "" && question.offset === 0
-  const body = html`<div class="finding"${isListing && html` data-live="${to.find({ ...question.filters, part: 1 })}"`}>${await resultsHtml(dex, question, page, to)}${await facetsHtml(dex, question, to)}</div>`
+  const isListing = request.words === "" && request.offset === 0
+  const body = html`<div class="finding"${isListing && html` data-live="${to.find({ ...request.filters, part: 1 })}"`}>${await resultsHtml(dex, request, page, to)}${!isQuick && (await facetsHtml(dex, request, to))}</div>`
   return {
     title,
     section: "find",
-    words: question.words,
-    hiddenFields: question.filters,
+    words: request.words,
+    hiddenFields: request.filters,
     body,
     isPart: isQuick || query.has("part"),
   }
 }
 
-async function resultsHtml(dex: Dex, question: FindRequest, page: FoundPage, to: Addresses): Promise<Html> {
+async function resultsHtml(dex: Dex, request: FindRequest, page: FoundPage, to: Addresses): Promise<Html> {
   const { rows, summary, notes } = page
-  const filterChips = await filterChipsHtml(dex, question, to)
-  const heading = question.words === "" ? "Conversations" : `“${question.words}”`
+  const filterChips = await filterChipsHtml(dex, request, to)
+  const heading = request.words === "" ? "Conversations" : `“${request.words}”`
   const notesHtml = notes.map((note) => html`<p class="note">${withCommands(note)}</p>`)
   const content =
     rows.length > 0
-      ? html`${await rowsHtml(dex, rows, to, question.offset + 1)}${pagingHtml(question, page, to)}`
-      : nothingHtml(question, to)
+      ? html`${await rowsHtml(dex, rows, to, request.offset + 1)}${pagingHtml(request, page, to)}`
+      : nothingHtml(request, to)
   return html`<section class="results" aria-label="Results"><h1>${heading}</h1><p class="says">${summary}<a class="to-narrow" href="#narrow">Narrow</a></p>${filterChips}${notesHtml}${content}</section>`
 }
 
@@ -62,41 +65,47 @@ const FILTER_LABELS: Record<keyof FindFilters, string> = {
   file: "file",
   tool: "tool",
   in: "in",
+  subagents: "with",
 }
 
 /** The active filters, each with a link that removes it. */
-async function filterChipsHtml(dex: Dex, question: FindRequest, to: Addresses): Promise<Html | undefined> {
-  const { source, from, to: until } = question.filters
+async function filterChipsHtml(dex: Dex, request: FindRequest, to: Addresses): Promise<Html | undefined> {
+  const { source, from, to: until } = request.filters
   const names = source === undefined ? new Map<string, string>() : await agentNames(dex, [source])
   const isMonth = from !== undefined && from === until
-  const chips = Object.entries(question.filters).flatMap(([name, value]) => {
+  const chips = Object.entries(request.filters).flatMap(([name, value]) => {
     if (isMonth && name === "to") return []
     const valueText =
-      name === "project" ? shortPath(value, dex.machine.home) : (names.get(value) ?? SCOPE_LABELS[value] ?? value)
+      name === "project"
+        ? shortPath(value, dex.machine.home)
+        : name === "subagents"
+          ? SUBAGENTS_LABEL
+          : (names.get(value) ?? SCOPE_LABELS[value] ?? value)
     const change = isMonth && name === "from" ? { from: undefined, to: undefined } : { [name]: undefined }
     const label = isMonth && name === "from" ? "month" : FILTER_LABELS[name as keyof FindFilters]
-    return html`<li><a href="${addressWith(to, question, change)}" title="Remove this filter"><span class="unseen">Remove </span>${label} <b>${valueText}</b><span aria-hidden="true"> ×</span></a></li>`
+    return html`<li><a href="${addressWith(to, request, change)}" title="Remove this filter"><span class="unseen">Remove </span>${label} <b>${valueText}</b><span aria-hidden="true"> ×</span></a></li>`
   })
   return chips.length === 0 ? undefined : html`<ul class="chips" aria-label="Narrowed to">${chips}</ul>`
 }
 
 const SCOPE_LABELS: Record<string, string> = { history: "conversations", docs: "documents" }
+const SUBAGENTS_LABEL = "subagents and automated runs"
 
-function pagingHtml(question: FindRequest, { hasMore }: FoundPage, to: Addresses): Html | undefined {
-  const { offset } = question
+function pagingHtml(request: FindRequest, { hasMore }: FoundPage, to: Addresses): Html | undefined {
+  const { offset } = request
   if (offset === 0 && !hasMore) return undefined
   const previousOffset = Math.max(0, offset - ROWS_AT_ONCE)
   const link = (target: number, rel: string, label: string) =>
-    html`<a rel="${rel}" href="${addressWith(to, question, { offset: target === 0 ? undefined : target })}">${label}</a>`
+    html`<a rel="${rel}" href="${addressWith(to, request, { offset: target === 0 ? undefined : target })}">${label}</a>`
   return html`<nav class="paging" aria-label="More results">${offset > 0 && link(previousOffset, "prev", "← Previous")}${hasMore && link(offset + ROWS_AT_ONCE, "next", "Next →")}</nav>`
 }
 
 /** Suggestions for a search without results. */
-function nothingHtml(question: FindRequest, to: Addresses): Html | undefined {
-  const { words, filters, offset } = question
+function nothingHtml(request: FindRequest, to: Addresses): Html | undefined {
+  const { words, filters, offset } = request
   const isNarrowed = Object.keys(filters).length > 0
   if (offset > 0)
-    return html`<p class="none">No more results. <a href="${addressWith(to, question)}">Back to the first page</a></p>`
+    return html`<p class="none">No more results. <a href="${addressWith(to, request)}">Back to the first page</a></p>`
   if (words === "" && !isNarrowed)
     return html`<p class="none">dex has not read any conversations yet. Run <code>dex sync</code> in a terminal, or <code>dex doctor</code> if you expected some; then load this page again.</p>`
   if (words === "" && filters.in === "docs") return undefined
@@ -104,28 +113,28 @@ function nothingHtml(question: FindRequest, to: Addresses): Html | undefined {
   const suggestions = [
     isNarrowed && words !== "" && html`<a href="${to.find({ q: words })}">Search everything</a> for these words`,
     singleWords.length > 1 &&
-      html`One word alone: ${singleWords.slice(0, 8).map((word, i) => html`${i > 0 && ", "}<a href="${addressWith(to, question, { q: word })}">${word}</a>`)}`,
+      html`One word alone: ${singleWords.slice(0, 8).map((word, i) => html`${i > 0 && ", "}<a href="${addressWith(to, request, { q: word })}">${word}</a>`)}`,
     html`<a href="${to.find()}">The newest conversations</a>`,
   ]
   return html`<div class="none"><p>Nothing found.</p><ul>${suggestions.map((suggestion) => suggestion && html`<li>${suggestion}</li>`)}</ul></div>`
 }
 
-/** The note with the text between backticks marked as a command. */
+/** Marks the text between backticks in a note as a command. */
 function withCommands(note: string): Html[] {
   return note.split("`").map((text, i) => (i % 2 === 1 ? html`<code>${text}</code>` : html`${text}`))
 }
 
-/** Query syntax, which the quick search does not understand. */
+/** Matches query syntax, which the quick search does not understand. */
 const QUERY_SYNTAX = /["]|(?:^|\s)-\p{L}|\b[a-z]+:\S/u
 
 /**
- * The newest conversations with these words, found before the next key press. Undefined if the quick search cannot handle this
- * query or finds nothing; the full search also corrects mistakes.
+ * The newest conversations with these words, found fast enough for each key press. Undefined if the quick search cannot handle
+ * this query or finds nothing; the full search also corrects typing mistakes.
  */
-async function quickRows(dex: Dex, question: FindRequest): Promise<FoundPage | undefined> {
-  const { words, filters } = question
+async function quickRows(dex: Dex, request: FindRequest): Promise<FoundPage | undefined> {
+  const { words, filters } = request
   const { source, project, from, ...others } = filters
-  if (!hasSearchWords(question) || QUERY_SYNTAX.test(words) || Object.keys(others).length > 0) return undefined
+  if (!hasSearchWords(request) || QUERY_SYNTAX.test(words) || Object.keys(others).length > 0) return undefined
   const typedQuery = {
     text: words,
     sources: source === undefined ? undefined : [source],
@@ -161,34 +170,42 @@ export const ROWS_AT_ONCE = 20
 
 export type FoundPage = {
   rows: readonly ResultRow[]
-  /** The text above the rows: how many of how many, and in which order. */
+  /** The text above the rows, such as `21 to 40 of 93 conversations, newest first`. */
   summary: string
   notes: readonly string[]
   /** True if there may be more rows. */
   hasMore: boolean
 }
 
-/** The newest conversations if there is nothing to search for, otherwise the results of the search. */
-async function findRows(dex: Dex, question: FindRequest): Promise<FoundPage> {
-  const { words, filters, offset } = question
+/** The newest conversations if there are no words and no filters, otherwise the results of the search. */
+async function findRows(dex: Dex, request: FindRequest): Promise<FoundPage> {
+  const { words, filters, offset } = request
   const limit = ROWS_AT_ONCE
-  const isUnfiltered = words === "" && Object.keys(filters).every((name) => name === "in")
-  if (isUnfiltered && filters.in === "docs") return collectionRows(dex)
-  if (isUnfiltered) return newestRows(await runToolForPage(dex, list, { limit, offset }), offset)
-  if (!hasSearchWords(question) && filters.tool !== undefined)
+  const { subagents, in: scope, ...narrowing } = filters
+  const isUnfiltered = words === "" && Object.keys(narrowing).length === 0
+  if (isUnfiltered && scope === "docs") return collectionRows(dex)
+  if (isUnfiltered || (words === "" && subagents !== undefined && filters.tool === undefined)) {
+    const listed = await runToolForPage(dex, list, {
+      ...narrowing,
+      all: subagents !== undefined || undefined,
+      limit,
+      offset,
+    })
+    return newestRows(listed, offset)
+  }
+  if (!hasSearchWords(request) && filters.tool !== undefined)
     return emptyPage(["To filter by tool, also type words to search for."])
-  const { in: scope, ...otherFilters } = filters
   const among: { in?: "history" | "docs" } = scope === "history" || scope === "docs" ? { in: scope } : {}
   const query = words === "" ? {} : { query: words }
   const output = await runToolForPage(dex, search, {
     ...query,
-    ...otherFilters,
+    ...narrowing,
     ...among,
     explain: true,
     limit,
     offset,
   })
-  return searchRows(output, question)
+  return searchRows(output, request)
 }
 
 function emptyPage(notes: string[]): FoundPage {
@@ -232,12 +249,13 @@ function searchRows(output: OutputOf<typeof search>, { words, offset }: FindRequ
 
 function rangeText(shownCount: number, offset: number, total: number, order = "newest"): string {
   if (shownCount === 0) return ""
-  const all = many(total, "conversation")
-  const part = shownCount === total ? all : `${grouped(offset + 1)} to ${grouped(offset + shownCount)} of ${all}`
+  const totalText = many(total, "conversation")
+  const part =
+    shownCount === total ? totalText : `${grouped(offset + 1)} to ${grouped(offset + shownCount)} of ${totalText}`
   return `${part}, ${order} first`
 }
 
-/** Documents are not listed, because they have no date to sort by. */
+/** A page with only a note that names the collections. Their documents are not listed, because they have no date to sort by. */
 async function collectionRows(dex: Dex): Promise<FoundPage> {
   const { collections = [] } = await runToolForPage(dex, list, { in: "docs" })
   if (collections.length === 0) return emptyPage(["There are no documents yet. To add some: `dex docs add <folder>`"])

@@ -1,7 +1,7 @@
 import { isDexError } from "../../core/error.ts"
 import { conversationRefOf, formatRef, parseCompleteRef } from "../../core/ref.ts"
 import { type Html, html } from "../../render/html/html.ts"
-import { many, projectName, shortPath, when } from "../../render/words.ts"
+import { many, projectNames, shortDate, shortPath, when } from "../../render/words.ts"
 import type { Dex } from "../../tools/context.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import type { Addresses } from "../page.ts"
@@ -30,7 +30,8 @@ export async function rowsHtml(dex: Dex, rows: readonly ResultRow[], to: Address
     dex,
     rows.map(({ source }) => source),
   )
-  return html`<ol class="rows" start="${first}">${rows.map((row) => rowHtml(row, names.get(row.source)!, dex.machine.home, to))}</ol>`
+  const nameOf = projectNames(rows.map(({ project }) => project))
+  return html`<ol class="rows" start="${first}">${rows.map((row) => rowHtml(row, { dex, agent: names.get(row.source)!, nameOf, to }))}</ol>`
 }
 
 /** The names of the agents, by source. */
@@ -49,7 +50,9 @@ async function agentName(dex: Dex, source: string): Promise<string> {
   }
 }
 
-function rowHtml(row: ResultRow, agent: string, home: string, to: Addresses): Html {
+type RowLook = { dex: Dex; agent: string; nameOf: (project: string) => string; to: Addresses }
+
+function rowHtml(row: ResultRow, { dex, agent, nameOf, to }: RowLook): Html {
   const { title, project, date, message_count, snippet = "", score_parts, score_final = 0 } = row
   const isDocument = row.kind === "document"
   const facts = [
@@ -58,7 +61,7 @@ function rowHtml(row: ResultRow, agent: string, home: string, to: Addresses): Ht
     row.kind !== undefined && !["person", "document"].includes(row.kind) && row.kind,
     row.superseded && "kept by dex only",
   ].filter((fact) => typeof fact === "string")
-  return html`<li class="row" tabindex="-1"><a class="title" href="${addressOf(row, to)}">${title}</a>${snippet !== "" && html`<p class="snippet">${markedHtml(snippet)}</p>`}<div class="row-end"><p class="line"><span class="agent">${agent}</span><span title="${shortPath(project, home)}">${projectName(project)}</span><time datetime="${date}">${when(date)}</time>${facts.map((fact) => html`<span>${fact}</span>`)}</p>${score_parts && html`<details class="why"><summary>why it is here</summary>${scoreTable(score_parts, score_final)}</details>`}</div></li>`
+  return html`<li class="row" tabindex="-1"><a class="title" href="${addressOf(row, to)}">${title}</a>${snippet !== "" && html`<p class="snippet">${markedHtml(snippet)}</p>`}<div class="row-end"><p class="line"><span class="agent">${agent}</span><span title="${shortPath(project, dex.machine.home)}">${nameOf(project)}</span><time datetime="${date}" title="${when(date)}">${shortDate(date, dex.now())}</time>${facts.map((fact) => html`<span>${fact}</span>`)}</p>${score_parts && html`<details class="why"><summary>why it is here</summary>${scoreTable(score_parts, score_final)}</details>`}</div></li>`
 }
 
 /** The address of the message that matched, or of the beginning of the conversation. */
@@ -68,7 +71,7 @@ function addressOf({ id, message_index, snippet = "" }: ResultRow, to: Addresses
   return to.read(conversation, snippet === "" || !message_index || message_index === 1 ? undefined : message_index)
 }
 
-/** The snippet with its matches, which are between double stars, marked. It contains no other double stars. */
+/** Marks the matches of a snippet, which are between double asterisks. The snippet contains no others. */
 function markedHtml(snippet: string): Html[] {
   return snippet.split("**").map((text, i) => (i % 2 === 1 ? html`<mark>${text}</mark>` : html`${text}`))
 }
@@ -85,7 +88,6 @@ const SCORE_PART_LABELS: Record<string, string> = {
   rerank: "a model's ranking",
 }
 
-/** A score as a sum. */
 function scoreTable(parts: readonly { name: string; value: number }[], sum: number): Html {
   const rows = [...sumByName(parts)].map(
     ([name, value]) =>

@@ -3,28 +3,30 @@ import { DAY_MS, localDay } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { type Html, html } from "../../render/html/html.ts"
-import { age, many, projectName, shortPath, when } from "../../render/words.ts"
+import { many, projectNames, shortDate, shortPath, when } from "../../render/words.ts"
+import type { Dex } from "../../tools/context.ts"
 import { dateRange } from "../../tools/fields.ts"
 import { list } from "../../tools/list/list.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { stats } from "../../tools/stats/stats.ts"
 import { usage } from "../../tools/usage/usage.ts"
-import { messagePageHtml } from "../layout.ts"
+import { nothingYetHtml } from "../actions.ts"
 import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import { type SpentRange, spentDays } from "../usage/spent-days.ts"
-import { choiceLinks, lateSection, requestedRange, sectionPage } from "./late-section.ts"
+import { choiceLinks, emptySection, lateSection, requestedRange, sectionPage } from "./late-section.ts"
 
 /** The home page: a year at a glance, the newest conversations, unfinished work, cost and projects. */
 export async function homePage(request: PageRequest): Promise<ViewPage> {
   const { dex, to, query } = request
-  if (!dex.hasHistory()) return nothingYet()
+  const nothingYet: ViewPage = { title: "Home", section: "home", body: nothingYetHtml(to, request.actionToken) }
+  if (!dex.hasHistory()) return nothingYet
   const statistics = await runToolForPage(dex, stats, { summary: true })
-  if (Object.keys(statistics.kinds).length === 0) return nothingYet()
+  if (Object.keys(statistics.kinds).length === 0) return nothingYet
   const days = requestedDays(query)
   const { from, until } = rangeOf(days, statistics, dex.now())
   const range = { from, to: until }
   const body = html`<div class="home">
-<header class="title"><h1>What happened lately</h1>${storedLine(statistics)}</header>
+<header class="title"><h1>What happened lately</h1>${storedLine(statistics, await countAgents(dex, statistics))}</header>
 ${lateSection("A year", to.path("year", { amount: query.get("year") ?? undefined }), "tall")}
 <div class="beside">
 ${await newestSection(request)}
@@ -36,22 +38,26 @@ ${lateSection("Projects", to.path("projects", range))}
   return { title: "Home", section: "home", body }
 }
 
-function nothingYet(): ViewPage {
-  const text =
-    "dex has not read any conversations yet. Run `dex sync` in a terminal: it reads what your coding agents wrote on this machine. Then open this page again."
-  return { title: "Home", section: "home", body: messagePageHtml("Nothing yet", text) }
+/** The number of agents that somebody used. An agent that only dex ran, as a model, is not counted. */
+async function countAgents(dex: Dex, { sources, kinds }: OutputOf<typeof stats>): Promise<number> {
+  const names = Object.keys(onlyAgents(sources))
+  if ((kinds.dex ?? 0) === 0) return names.length
+  const store = await dex.store()
+  const spans = await store.spans({ kinds: ["person", "subagent", "automation"], inside: dex.project })
+  const used = new Set(spans.map(({ source }) => source))
+  return names.filter((name) => used.has(name)).length
 }
 
-function storedLine({ kinds, total_messages, sources, date_range, sync }: OutputOf<typeof stats>): Html {
+function storedLine({ kinds, total_messages, date_range, sync }: OutputOf<typeof stats>, agents: number): Html {
   const { earliest } = date_range
-  const { person = 0, note = 0, ...others } = kinds
-  const unattended = Object.values(others).reduce((sum, count) => sum + count, 0)
+  const { person = 0, note = 0, subagent = 0, automation = 0 } = kinds
+  const unattended = subagent + automation
   const facts = [
     many(person, "conversation"),
     ...(unattended > 0 ? [`${grouped(unattended)} by subagents and scripts`] : []),
     ...(note > 0 ? [many(note, "note")] : []),
     many(total_messages, "message"),
-    many(Object.keys(onlyAgents(sources)).length, "agent"),
+    many(agents, "agent"),
     ...(earliest === undefined ? [] : [`since ${localDay(Date.parse(earliest))}`]),
     ...(sync ? [`${grouped(sync.done)} of ${grouped(sync.total)} read so far`] : []),
   ]
@@ -73,10 +79,11 @@ const MAX_NEWEST = 10
 /** The newest conversations. The section is updated while agents write. */
 async function newestSection({ dex, to }: PageRequest): Promise<Html> {
   const { conversations, total } = await runToolForPage(dex, list, { limit: MAX_NEWEST })
+  const nameOf = projectNames(conversations.map(({ project }) => project))
   const rows = await Promise.all(
     conversations.map(async ({ id, title, project, source, date, message_count, commits, ...work }) => {
       const agent = (await agentNamed(dex, source))?.name ?? source
-      return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line"><time datetime="${date}" title="${when(date)}">${date === "" ? "no date" : `${age(date, dex.now())} ago`}</time><span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span><span>${agent}</span><span>${many(message_count, "message")}</span>${work.lines_added + work.lines_removed > 0 && html`<span><span class="added">+${work.lines_added}</span> <span class="removed">−${work.lines_removed}</span></span>`}${commits > 0 && html`<span>${many(commits, "commit")}</span>`}</p></li>`
+      return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line"><time datetime="${date}" title="${when(date)}">${shortDate(date, dex.now())}</time><span title="${shortPath(project, dex.machine.home)}">${nameOf(project)}</span><span>${agent}</span><span>${many(message_count, "message")}</span>${work.lines_added + work.lines_removed > 0 && html`<span><span class="added">+${work.lines_added}</span> <span class="removed">−${work.lines_removed}</span></span>`}${commits > 0 && html`<span>${many(commits, "commit")}</span>`}</p></li>`
     }),
   )
   const moreLink =
@@ -100,10 +107,10 @@ function requestedDays(query: URLSearchParams): number {
 export async function spentPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   const range = requestedRange(query)
-  if (!dex.hasHistory())
-    return sectionPage(request, TITLE, html`<p class="none">No conversations have been read yet.</p>`)
+  if (!dex.hasHistory()) return emptySection(request, TITLE, "No conversations have been read yet.")
   const usageOutput = await runToolForPage(dex, usage, { by: "month", limit: 1, ...range })
   if (usageOutput.total.answers === 0 && request.isLearning()) return sectionPage(request, TITLE, html``)
+  if (usageOutput.total.answers === 0) return emptySection(request, TITLE, "No tokens are recorded in these days.")
   const today = localDay(dex.now())
   const { from, to: until } = dateRange(range, dex.now())
   const shownRange = {

@@ -11,11 +11,18 @@ export function lateSection(title: string, address: string, size: "tall" | "" = 
 /** The content of a slow section: a fragment for the open page, or a page of its own. */
 export function sectionPage(request: PageRequest, title: string, content: Html, links?: Html): ViewPage {
   const isPart = request.query.has("part")
-  const learning = request.isLearning() && html` data-learning="${request.address}"`
+  const learningAttribute = request.isLearning() && html` data-learning="${request.address}"`
   const body = isPart
-    ? html`<section${learning}><header><h2>${title}</h2>${links}</header>${request.isLearning() && learningLine()}${content}</section>`
+    ? html`<section${learningAttribute}><header><h2>${title}</h2>${links}</header>${request.isLearning() && learningLine()}${content}</section>`
     : html`<div class="home"><header class="title"><h1>${title}</h1></header><section>${links}${content}</section></div>`
   return { title, section: "home", isPart, body }
+}
+
+/** A slow section without content. The open page leaves it out; a page of its own says why. */
+export function emptySection(request: PageRequest, title: string, reason: string): ViewPage {
+  if (request.isLearning()) return sectionPage(request, title, html``)
+  if (request.query.has("part")) return { title, isPart: true, body: html`` }
+  return sectionPage(request, title, html`<p class="none">${reason}</p>`)
 }
 
 /** The period in the address. */

@@ -6,13 +6,13 @@ import { grouped } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
 import { briefOf, type OpenEnd } from "../../render/brief.ts"
 import { type Html, html } from "../../render/html/html.ts"
-import { age, many, projectName } from "../../render/words.ts"
+import { many, projectName, shortDate } from "../../render/words.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { upcomingDeletions } from "../../tools/deletions.ts"
 import { conversationOf } from "../../tools/fields.ts"
 import { type Addresses, addressOfRef, type PageRequest, type ViewPage } from "../page.ts"
-import { sectionPage } from "./late-section.ts"
+import { emptySection, sectionPage } from "./late-section.ts"
 
 const MAX_CONVERSATIONS = 12
 /** The maximum number of messages to read in total. Each conversation is read completely. */
@@ -24,7 +24,7 @@ const TITLE = "Left open"
 
 /**
  * Labels for the ways in which a conversation broke off. Questions and next steps have no label, because they are not work
- * in progress.
+ * in progress; failed commands have none, because the page lists them separately.
  */
 const END_LABELS: Partial<Record<OpenEnd["kind"], string>> = {
   request: "not answered",
@@ -34,7 +34,7 @@ const END_LABELS: Partial<Record<OpenEnd["kind"], string>> = {
 
 type ReadConversation = { row: ConversationRow; messages: StoredMessage[] }
 
-/** Work that broke off in the newest conversations, and checks that failed and did not pass afterwards. */
+/** Work that broke off in the newest conversations, and tests or other checks that failed and did not pass afterwards. */
 export async function leftOpenPart(request: PageRequest): Promise<ViewPage> {
   const { dex, to } = request
   const conversations = dex.hasHistory() ? await readNewest(dex) : []
@@ -49,18 +49,25 @@ export async function leftOpenPart(request: PageRequest): Promise<ViewPage> {
       ({ project, ref, command, error, times }) =>
         html`<li class="row" tabindex="-1"><a class="title" href="${addressOfRef(to, ref)}"><code>${shortenText(command)}</code></a><p class="line"><span class="bad">failed${times > 1 && ` ${times} times`}</span><span>${projectName(project)}</span>${error !== undefined && html`<span>${shortenText(error)}</span>`}</p></li>`,
     )
+  // On a page of its own, the section has no heading above these.
+  const heading = (title: string) => (request.query.has("part") ? html`<h3>${title}</h3>` : html`<h2>${title}</h2>`)
   const list = (title: string, items: Html[], hiddenCount: number) =>
     items.length > 0 &&
-    html`<h3>${title}</h3><ol class="rows">${items}</ol>${hiddenCount > 0 && html`<p class="note">and ${hiddenCount} more</p>`}`
-  const emptyNote = brokenOffRows.length + checks.length === 0 && html`<p class="none">Nothing found.</p>`
+    html`${heading(title)}<ol class="rows">${items}</ol>${hiddenCount > 0 && html`<p class="note">and ${hiddenCount} more</p>`}`
+  if (brokenOffRows.length + checks.length === 0)
+    return emptySection(
+      request,
+      TITLE,
+      `Nothing was found in the newest ${many(conversations.length, "conversation")}.`,
+    )
   return sectionPage(
     request,
     TITLE,
-    html`${list("Broken off", brokenOffRows, 0)}${list("Failed, and did not pass afterwards", failingRows, checks.length - failingRows.length)}${emptyNote}<p class="note">In the newest ${many(conversations.length, "conversation")}. <code>dex digest</code> looks at a day or a week.</p>`,
+    html`${list("Broken off", brokenOffRows, 0)}${list("Failed, and did not pass afterwards", failingRows, checks.length - failingRows.length)}<p class="note">In the newest ${many(conversations.length, "conversation")}. <code>dex digest</code> looks at a day or a week.</p>`,
   )
 }
 
-/** Reads as many of the person's newest conversations as is possible in a short time. */
+/** Reads the person's newest conversations, but only as many as can be read in a short time. */
 async function readNewest(dex: Dex): Promise<ReadConversation[]> {
   const store = await dex.store()
   const { rows } = await store.list({ kinds: ["person"], inside: dex.project, limit: MAX_CONVERSATIONS, offset: 0 })
@@ -94,7 +101,7 @@ function brokenOffHtml({ row, messages }: ReadConversation, to: Addresses, now: 
     )
   const moreItem =
     openEnds.length > MAX_OPEN_ENDS && html`<li class="facts">and ${openEnds.length - MAX_OPEN_ENDS} more</li>`
-  return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line"><time datetime="${date}">${date === "" ? "no date" : `${age(date, now)} ago`}</time><span>${projectName(project)}</span></p><ul class="ends">${endItems}${moreItem}</ul></li>`
+  return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line"><time datetime="${date}">${shortDate(date, now)}</time><span>${projectName(project)}</span></p><ul class="ends">${endItems}${moreItem}</ul></li>`
 }
 
 function shortenText(text: string): string {
@@ -103,7 +110,7 @@ function shortenText(text: string): string {
 }
 
 const MAX_DELETED_SHOWN = 5
-/** The most transcripts that are sorted by the time of their deletion. */
+/** The maximum number of transcripts that are sorted by the time of their deletion. */
 const MAX_SORTED_TRANSCRIPTS = 500
 const DELETED_TITLE = "Deleted soon"
 
@@ -111,13 +118,13 @@ const DELETED_TITLE = "Deleted soon"
 export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
   const { dex, to } = request
   const deletions = await upcomingDeletions(dex)
-  if (!deletions || deletions.soon === 0)
-    return sectionPage(
+  if (!deletions || deletions.dueCount === 0)
+    return emptySection(
       request,
       DELETED_TITLE,
-      html`<p class="none">${deletions ? `Claude Code deletes transcripts after ${deletions.days} days. It will delete none within a week. ` : ""}dex keeps what it has read.</p>`,
+      `${deletions ? `Claude Code deletes transcripts after ${deletions.days} days. It will delete none within a week. ` : ""}dex keeps what it has read.`,
     )
-  const { days, soon, unread, transcripts } = deletions
+  const { days, dueCount, unreadCount, transcripts } = deletions
   // A transcript is named after its conversation. Transcripts of private projects are counted, but not listed.
   const refs = transcripts.map(({ path }) => ({ source: "claude_code", id: basename(path, ".jsonl") }))
   const store = await dex.store()
@@ -132,9 +139,9 @@ export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
     transcripts.map((transcript) => [basename(transcript.path, ".jsonl"), transcript.deletedAt]),
   )
   const text =
-    unread === 0
-      ? `Claude Code deletes a transcript ${days} days after its last change. Within a week, it will delete ${grouped(soon)}. dex has a copy of each.`
-      : `Claude Code deletes a transcript ${days} days after its last change. Within a week, it will delete ${grouped(soon)}. dex has not read ${grouped(unread)} of these completely. Run \`dex sync\` to read them.`
+    unreadCount === 0
+      ? `Claude Code deletes a transcript ${days} days after its last change. Within a week, it will delete ${many(dueCount, "transcript")}. dex has a copy of each.`
+      : `Claude Code deletes a transcript ${days} days after its last change. Within a week, it will delete ${many(dueCount, "transcript")}. dex has not read ${grouped(unreadCount)} of these completely. Run \`dex sync\` to read them.`
   const deletionTime = (row: ConversationRow) => deletionTimes.get(row.ref.id) ?? Number.POSITIVE_INFINITY
   const shownRows = rows.toSorted((a, b) => deletionTime(a) - deletionTime(b)).slice(0, MAX_DELETED_SHOWN)
   const items = shownRows.map((row) => {

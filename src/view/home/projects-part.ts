@@ -1,18 +1,19 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { grouped } from "../../core/format.ts"
 import { type Html, html } from "../../render/html/html.ts"
-import { projectName, shortPath } from "../../render/words.ts"
+import { many, projectNames, shortPath } from "../../render/words.ts"
 import type { Work } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { dateRange } from "../../tools/fields.ts"
+import { isUngrouped, UNGROUPED } from "../../tools/usage/groups.ts"
 import { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { stackBar } from "../charts.ts"
 import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
-import { requestedRange, sectionPage } from "./late-section.ts"
+import { emptySection, requestedRange, sectionPage } from "./late-section.ts"
 
 const MAX_PROJECTS = 12
-/** The most conversations to count, because counting reads every edit of a conversation. */
+/** The maximum number of conversations to count, because counting reads every edit of a conversation. */
 const MAX_COUNTED_CONVERSATIONS = 500
 const BATCH_SIZE = 25
 
@@ -20,28 +21,29 @@ const BATCH_SIZE = 25
 export async function projectsPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   const range = requestedRange(query)
-  if (!dex.hasHistory())
-    return sectionPage(request, "Projects", html`<p class="none">No conversations have been read yet.</p>`)
+  if (!dex.hasHistory()) return emptySection(request, "Projects", "No conversations have been read yet.")
   const usageOutput = await runToolForPage(dex, usage, { by: "project", limit: 1_000, ...range })
   const { workByProject, left_out } = await workIn(dex, dateRange(range, dex.now()))
   const sums = new Map(usageOutput.rows.map((row) => [row.key, row]))
   const projects = [...new Set([...sums.keys(), ...workByProject.keys()])]
     .map((name) => ({ name, sum: sums.get(name), work: workByProject.get(name) }))
     .sort((a, b) => (b.sum?.cost ?? 0) - (a.sum?.cost ?? 0) || (b.sum?.tokens ?? 0) - (a.sum?.tokens ?? 0))
-  if (projects.length === 0)
-    return sectionPage(request, "Projects", html`<p class="none">No conversations in this period.</p>`)
+  if (projects.length === 0) return emptySection(request, "Projects", "No conversations in this period.")
   const maxCost = Math.max(...projects.map(({ sum }) => sum?.cost ?? 0))
+  const nameOf = projectNames(projects.map(({ name }) => name).filter((name) => !isUngrouped(name)))
   const rows = projects.slice(0, MAX_PROJECTS).map(({ name, sum, work }) => {
-    const isNamed = !name.startsWith("(")
+    const isNamed = !isUngrouped(name)
     const title = isNamed
-      ? html`<a class="title" href="${to.find({ project: name, ...range })}" title="${shortPath(name, dex.machine.home)}">${projectName(name)}</a>`
+      ? html`<a class="title" href="${to.find({ project: name, ...range })}" title="${shortPath(name, dex.machine.home)}">${nameOf(name)}</a>`
       : html`${name}`
     const conversations = Math.max(sum?.conversations ?? 0, work?.conversations ?? 0)
     return html`<tr class="row" tabindex="-1"><th scope="row">${title}</th><td class="more">${grouped(conversations)}</td><td>${work ? linesHtml(work) : ""}</td><td>${work ? grouped(work.commits) : ""}</td><td class="more">${sum && shortCount(sum.tokens)}</td><td>${sum && dollars(sum.cost)}</td><td class="bar">${sum && sum.cost > 0 && stackBar([sum.cost], maxCost, `${dollars(sum.cost)} of ${dollars(maxCost)}, the most`)}</td></tr>`
   })
   const headings = html`<th scope="col">Project</th><th scope="col" class="more">Conversations</th><th scope="col">Lines</th><th scope="col">Commits</th><th scope="col" class="more">Tokens</th><th scope="col">Cost</th><td class="bar"></td>`
   const notes = [
-    ...(projects.length > MAX_PROJECTS ? [`${projects.length - MAX_PROJECTS} more projects are not shown.`] : []),
+    ...(projects.length > MAX_PROJECTS
+      ? [`${many(projects.length - MAX_PROJECTS, "more project is", "more projects are")} not shown.`]
+      : []),
     "Lines and commits are those of every conversation that was active in these days, from its beginning.",
     ...(left_out > 0
       ? [
@@ -77,7 +79,7 @@ async function workIn(dex: Dex, range: { from?: number; to?: number }) {
     work.push(...(await store.work(rows.slice(i, i + BATCH_SIZE).map(({ ref }) => ref))))
   }
   const workByProject = new Map<string, Work & { conversations: number }>()
-  for (const [i, { project = "(no project)", kind }] of rows.entries()) {
+  for (const [i, { project = UNGROUPED.project, kind }] of rows.entries()) {
     const conversationWork = work[i]!
     const sum = workByProject.get(project) ?? {
       lines_added: 0,

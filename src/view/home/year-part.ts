@@ -8,7 +8,7 @@ import { type HeatDay, heatMap, heatMapStart } from "../charts.ts"
 import type { Addresses } from "../page.ts"
 import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import type { UsageOutput } from "../usage/spent-days.ts"
-import { choiceLinks, sectionPage } from "./late-section.ts"
+import { choiceLinks, emptySection, sectionPage } from "./late-section.ts"
 
 /** The amounts that the colours of the map can show. */
 const AMOUNTS = ["tokens", "cost", "conversations"] as const
@@ -18,8 +18,7 @@ const TITLES = { tokens: "Tokens by day", cost: "Cost by day", conversations: "C
 export async function yearPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   const amount = AMOUNTS.find((name) => name === query.get("amount")) ?? "tokens"
-  if (!dex.hasHistory())
-    return sectionPage(request, TITLES[amount], html`<p class="none">No conversations have been read yet.</p>`)
+  if (!dex.hasHistory()) return emptySection(request, TITLES[amount], "No conversations have been read yet.")
   const today = localDay(dex.now())
   const { days, notes } = await runToolForPage(dex, usage, { by: "month", from: heatMapStart(today), limit: 1 })
   const heat = days.map(
@@ -30,7 +29,12 @@ export async function yearPart(request: PageRequest): Promise<ViewPage> {
       address: to.find({ from: day.day, to: day.day }),
     }),
   )
-  if (days.length === 0 && request.isLearning()) return sectionPage(request, TITLES[amount], html``)
+  if (days.length === 0)
+    return emptySection(
+      request,
+      TITLES[amount],
+      `No tokens are recorded for the last year. ${notes[0] ?? "Some agents do not record them."}`,
+    )
   const links = choiceLinks(
     AMOUNTS.map((amount) => [amount, amount] as const),
     amount,
@@ -41,14 +45,12 @@ export async function yearPart(request: PageRequest): Promise<ViewPage> {
   return sectionPage(
     request,
     TITLES[amount],
-    html`${heatMap(heat, today, label)}<p class="note narrow-only">The last half of the year; the table has all of it.</p>${daysTable(days, notes, to)}`,
+    html`${heatMap(heat, today, label)}<p class="note narrow-only">The last half of the year; the table has all of it.</p>${daysTable(days, to)}`,
     links,
   )
 }
 
-function daysTable(days: UsageOutput["days"], notes: string[], to: Addresses): Html {
-  if (days.length === 0)
-    return html`<p class="none">No tokens are recorded for the last year. ${notes[0] ?? "Some agents do not record them."}</p>`
+function daysTable(days: UsageOutput["days"], to: Addresses): Html {
   const rows = days
     .toReversed()
     .map(

@@ -23,27 +23,42 @@ export type MessagesWithResults = {
   calls: Map<string, CallMessages>
 }
 
-/** Consecutive messages, with the results of their calls. `all` contains the numbers of the complete conversation. */
+/** The messages with the numbers in `part`, and the results of their calls. `allNumbers` covers the whole conversation. */
 export async function readWithResults(
   store: HistoryReader,
   ref: Ref,
-  all: readonly number[],
+  allNumbers: readonly number[],
   part: readonly number[],
 ): Promise<MessagesWithResults> {
-  const first = all.indexOf(part[0] ?? 0)
-  const nearbyNumbers = all.slice(Math.max(0, first - MAX_DISTANCE), first + part.length + MAX_DISTANCE)
+  const first = allNumbers.indexOf(part[0] ?? 0)
+  const nearbyNumbers = allNumbers.slice(Math.max(0, first - MAX_DISTANCE), first + part.length + MAX_DISTANCE)
   const positions = new Map(nearbyNumbers.map((number, i) => [number, i]))
   const storedMessages = await store.messages(ref, nearbyNumbers)
   const outcomes = outcomesOf(storedMessages)
   const calls = callsIn(storedMessages)
-  for (const [id, { madeIn, answeredIn }] of calls) {
-    const isIncomplete = madeIn === undefined || answeredIn === undefined
-    if (!isIncomplete && Math.abs(positions.get(answeredIn)! - positions.get(madeIn)!) <= MAX_DISTANCE) continue
+  for (const [id, call] of calls) {
+    if (isTogether(call, positions)) continue
     outcomes.delete(id)
     calls.delete(id)
   }
   const partNumbers = new Set(part)
   return { messages: storedMessages.filter(({ number }) => partNumbers.has(number)), outcomes, calls }
+}
+
+/** True if a call is shown with its result. `positions` maps a message's number to its position. */
+function isTogether({ madeIn, answeredIn }: CallMessages, positions: ReadonlyMap<number, number>): boolean {
+  if (madeIn === undefined || answeredIn === undefined) return false
+  return Math.abs(positions.get(answeredIn)! - positions.get(madeIn)!) <= MAX_DISTANCE
+}
+
+/** Returns a function that says in which message the page shows a call's result, which is in message `number`. */
+export function messageShowing(messages: readonly StoredMessage[]): (callId: string, number: number) => number {
+  const positions = new Map(messages.map(({ number }, i) => [number, i]))
+  const calls = callsIn(messages)
+  return (callId, number) => {
+    const call = calls.get(callId)
+    return call?.answeredIn === number && isTogether(call, positions) ? call.madeIn! : number
+  }
 }
 
 function callsIn(messages: readonly StoredMessage[]): Map<string, CallMessages> {

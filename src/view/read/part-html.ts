@@ -11,7 +11,7 @@ import type { Versions } from "./shape.ts"
 
 /** How many messages one part of the page contains. They fill several screens, but are rendered quickly. */
 const MESSAGES_PER_PART = 50
-/** The most characters of an output that are shown. A link shows all of it. */
+/** The maximum number of characters of an output that are shown. A link shows all of it. */
 const MAX_CHARS = 6_000
 
 /** The numbers of a conversation's messages, split into parts. */
@@ -64,12 +64,12 @@ export async function partHtml(
       html`<a class="more" rel="${rel}" href="${to.path(`c/${encodeURIComponent(name)}`, { from: linkedPart[0] })}" data-part="${to.conversation(name, "part", { from: linkedPart[0] })}">${label}: ${linkedPart[0]} to ${linkedPart.at(-1)}</a>`
     )
   }
-  return html`<section class="part" data-from="${numbers[0] ?? 0}" data-to="${numbers.at(-1) ?? 0}"${index === parts.length - 1 && html` data-last`}>${link(index - 1, "prev", "Earlier messages")}${messagesHtml.filter((message) => message !== undefined)}${link(index + 1, "next", "Later messages")}</section>`
+  return html`<section class="part" data-index="${index}" data-from="${numbers[0] ?? 0}" data-to="${numbers.at(-1) ?? 0}"${index === parts.length - 1 && html` data-last`}>${link(index - 1, "prev", "Earlier messages")}${messagesHtml.filter((message) => message !== undefined)}${link(index + 1, "next", "Later messages")}</section>`
 }
 
 /**
- * Changes whenever the HTML of a message must change: it contains the version of the message, and those of the messages that
- * answer its calls.
+ * Changes whenever the HTML of a message must change: it contains the version and facts of the message, the versions of the
+ * messages that answer its calls, and the links to subagents.
  */
 function stampOf(
   { number, parts, facts }: PageMessage,
@@ -100,7 +100,7 @@ function withModels(messages: StoredMessage[]): PageMessage[] {
   })
 }
 
-/** The most characters in the cache: enough for more than a thousand messages. The least recently used are dropped first. */
+/** The maximum number of characters in the cache: enough for over a thousand messages. Drops the least recently used first. */
 const MAX_CACHED_CHARS = 4_000_000
 
 type CachedMessage = { stamp: string; shown: Html | undefined }

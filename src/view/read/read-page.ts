@@ -1,7 +1,11 @@
-import { isoDate } from "../../core/dates.ts"
+import { STAR_TAG } from "../../core/conversation.ts"
+import { localMinute } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
+import { type ToolResult, withoutRoot } from "../../render/fold.ts"
+import { diffHtml } from "../../render/html/diff-html.ts"
 import { type Html, html } from "../../render/html/html.ts"
+import { fileChangesHtml } from "../../render/html/message-html.ts"
 import { many, projectName, shortPath, when } from "../../render/words.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
@@ -39,7 +43,7 @@ export async function readPage(request: PageRequest): Promise<ViewPage> {
   const body = html`<div class="reading" data-ref="${name}">
 ${outline}
 <div class="conversation">
-<header class="title"><h1>${head.title}</h1>${factLine(dex, row, conversation.agent, shape)}${toolsHtml(row, name, request)}</header>
+<header class="title"><h1>${head.title}</h1>${factLine(request, row, conversation.agent, shape)}${toolsHtml(row, name, request)}</header>
 <form class="within" action="${to.conversation(name, "find")}"><input type="search" name="q" placeholder="Find in this conversation" aria-label="Find in this conversation" autocomplete="off"></form>
 <div class="messages">${messages}</div>
 </div>
@@ -48,7 +52,7 @@ ${facts}
   return { title: head.title, body }
 }
 
-/** The end of an opening tag, for a side that the page's script loads later, and the link that is there until then. */
+/** The rest of the opening tag of a side that the page's script loads later, and its content until then: a link. */
 function lateAttributes(address: string, label: string): Html {
   return html` data-late="${address}?part=1"><a href="${address}">${label}</a>`
 }
@@ -127,11 +131,16 @@ function addressesIn(
   return (number) => (isOnePage ? `#m${number}` : to.read(name, number))
 }
 
-function factLine(dex: Dex, row: ConversationRow, agent: string, shape: ConversationShape | undefined): Html {
+function factLine(
+  { dex, to }: PageRequest,
+  row: ConversationRow,
+  agent: string,
+  shape: ConversationShape | undefined,
+): Html {
   const { date, message_count, project } = conversationOf(row)
   const home = dex.machine.home
   const total = shape?.spent.at(-1)
-  return html`<p class="line"><span class="agent">${agent}</span><span title="${shortPath(project, home)}">${projectName(project)}</span>${row.git_branch && html`<span>${row.git_branch}</span>`}<time datetime="${date}">${when(date)}</time><span>${many(message_count, "message")}</span>${total && total.cost > 0 && html`<span>$${total.cost.toFixed(2)}</span>`}${row.archived && html`<span class="kept">kept by dex only</span>`}${row.started_at !== undefined && row.ended_at !== undefined && html`<span>${durationText(row.ended_at - row.started_at)}</span>`}</p>`
+  return html`<p class="line">${row.tags?.map((tag) => tag !== STAR_TAG && html`<a class="tag" href="${to.find({ q: `tag:${tag}` })}">#${tag}</a>`)}<span class="agent">${agent}</span><span title="${shortPath(project, home)}">${projectName(project)}</span>${row.git_branch && html`<span>${row.git_branch}</span>`}<time datetime="${date}">${when(date)}</time><span>${many(message_count, "message")}</span>${total && total.cost > 0 && html`<span>$${total.cost.toFixed(2)}</span>`}${row.archived && html`<span class="kept">kept by dex only</span>`}${row.started_at !== undefined && row.ended_at !== undefined && html`<span>${durationText(row.ended_at - row.started_at)}</span>`}</p>`
 }
 
 function durationText(ms: number): string {
@@ -154,11 +163,27 @@ function toolsHtml(row: ConversationRow, name: string, { to, actionToken }: Page
       { project, ref: name },
       html`<input type="text" name="text" required placeholder="A note for this project" aria-label="A note for this project"><button>Keep</button>`,
     )
-  const moreTools = html`<details class="more-tools"><summary>More</summary><div>${note}<a href="${to.conversation(name, "raw")}">Raw records</a>${project !== undefined && actionButton("private", { project }, html`<button>Make this project private</button>`)}${isConversation && actionButton("forget", { ref: name }, html`<button class="danger">Forget…</button>`)}</div></details>`
-  return html`<div class="tools">${isConversation && html`${copyButton("Resume", `dex resume ${name}`)}${copyButton("Hand over", `dex handover ${name}`)}`}${copyButton("Copy ref", name)}<a href="${to.conversation(name, "export.html")}" download>HTML</a><a href="${to.conversation(name, "export.md")}" download>Markdown</a>${moreTools}</div>`
+  const isStarred = row.tags?.includes(STAR_TAG) === true
+  const starButton = actionButton(
+    "mark",
+    { ref: name, star: isStarred ? "no" : "yes" },
+    html`<button>${isStarred ? "★ Starred" : "☆ Star"}</button>`,
+  )
+  const marks = actionButton(
+    "mark",
+    { ref: name },
+    html`<input type="text" name="title" value="${row.recorded_title === undefined ? "" : row.title?.text}" placeholder="A title of your own" aria-label="A title of your own"><input type="text" name="tags" value="${otherTags(row)}" placeholder="Tags" aria-label="Tags"><button>Save</button>`,
+  )
+  const moreTools = html`<details class="more-tools"><summary>More</summary><div>${isConversation && marks}${note}<a href="${to.conversation(name, "raw")}">Raw records</a>${project !== undefined && actionButton("private", { project }, html`<button>Make this project private…</button>`)}${isConversation && actionButton("forget", { ref: name }, html`<button class="danger">Forget…</button>`)}</div></details>`
+  return html`<div class="tools">${isConversation && html`${starButton}${copyButton("Copy resume command", `dex resume ${name}`)}${copyButton("Hand over", `dex handover ${name}`)}`}${copyButton("Copy ref", name)}<a href="${to.conversation(name, "export.html")}" download>HTML</a><a href="${to.conversation(name, "export.md")}" download>Markdown</a>${moreTools}</div>`
 }
 
-/** The complete text of one part of a message. */
+/** The tags without the star, as they are typed. */
+function otherTags({ tags = [] }: ConversationRow): string {
+  return tags.filter((tag) => tag !== STAR_TAG).join(" ")
+}
+
+/** The complete text of one part of a message. A call is followed by its result, or by the changes that it made. */
 export async function completePart(request: PageRequest): Promise<ViewPage> {
   const { params, to } = request
   const { dex, row } = await requestedConversation(request)
@@ -168,21 +193,24 @@ export async function completePart(request: PageRequest): Promise<ViewPage> {
   if (!part) throw new DexError("no_message", "There is no such part of this conversation.")
   const name = formatRef(row.ref)
   const title = `Message ${number} of ${conversationOf(row).title}`
-  const texts =
-    part.type === "tool_call" ? [part.text, ...(await resultTexts(dex, row, number, part.call_id))] : [part.text]
-  const body = html`<section class="whole"><p><a href="${to.read(name, number)}">Back to message ${number}</a>${message?.at !== undefined && html` · ${isoDate(message.at)}`}</p>${texts.map((text) => html`<pre class="output">${text}</pre>`)}</section>`
+  const result = part.type === "tool_call" ? await resultOf(dex, row, number, part.call_id) : part
+  const hunks = (result?.type === "tool_result" && result.hunks) || []
+  const changes = [...Map.groupBy(hunks, ({ path }) => path)].map(([path, fileHunks]) =>
+    fileChangesHtml(withoutRoot(path, row.project ?? ""), fileHunks, diffHtml(fileHunks)),
+  )
+  const texts = changes.length > 0 ? [] : part === result || !result ? [part.text] : [part.text, result.text]
+  const body = html`<section class="whole"><h1><a href="${to.read(name, number)}">${title}</a></h1><p class="line">${message?.at !== undefined && localMinute(message.at)}</p>${changes}${texts.map((text) => html`<pre class="output">${text}</pre>`)}</section>`
   return { title, body }
 }
 
-async function resultTexts(
+async function resultOf(
   dex: Dex,
   { ref }: ConversationRow,
   number: number,
   callId: string | undefined,
-): Promise<string[]> {
-  if (callId === undefined) return []
+): Promise<ToolResult | undefined> {
+  if (callId === undefined) return undefined
   const store = await dex.store()
   const { outcomes } = await readWithResults(store, ref, [...(await currentVersions(store, ref)).keys()], [number])
-  const { result } = outcomes.get(callId) ?? {}
-  return result ? [result.text] : []
+  return outcomes.get(callId)?.result
 }

@@ -125,6 +125,7 @@ function addPrompt(shape: ConversationShape, message: StoredMessage): void {
   const text = messageText(message, "user_only")
     .trim()
     .slice(0, PROMPT_CHARS * 2)
+    .replaceAll(/^#{1,6}\s+/gm, "")
     .replaceAll(/\s+/g, " ")
   if (text !== "") shape.prompts.push({ number, text: text.slice(0, PROMPT_CHARS), at })
 }

@@ -1,6 +1,7 @@
 import { localMinute } from "../../core/dates.ts"
 import { formatCount } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
+import { pathBelowAny, pathRootsOf } from "../../learn/paths.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many } from "../../render/words.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
@@ -73,17 +74,15 @@ export function factsHtml(
   const tests = shape.commands.filter(({ isTest }) => isTest)
   const failures = shape.commands.filter(({ failed, isTest }) => failed && !isTest)
   const root = row.project
-  const relativePath = (name: string) =>
-    root !== undefined && name.startsWith(`${root}/`) ? name.slice(root.length + 1) : name
-  const fileLink = (name: string) =>
-    root !== undefined && name.startsWith(`${root}/`) ? to.file(root, relativePath(name)) : undefined
+  // A file in another clone or in a worktree is the project's file, too.
+  const roots = pathRootsOf(row)
   return html`${costHtml(shape)}${sectionHtml(
     "Files changed",
     changedFiles.length,
     changedFiles.slice(0, MAX_FILES).map((file) => {
-      const displayPath = relativePath(file.path)
-      const link = fileLink(file.path)
-      return html`<li><a href="${link ?? addressOf(file.number)}" title="${file.path}">${displayPath}</a> <a class="count" href="${addressOf(file.number)}"><span class="added">+${file.added}</span> <span class="removed">−${file.removed}</span></a></li>`
+      const path = pathBelowAny(roots, file.path)
+      const link = root !== undefined && path !== undefined ? to.file(root, path) : addressOf(file.number)
+      return html`<li><a href="${link}" title="${file.path}">${path ?? file.path}</a> <a class="count" href="${addressOf(file.number)}"><span class="added">+${file.added}</span> <span class="removed">−${file.removed}</span></a></li>`
     }),
     changedFiles.length > MAX_FILES
       ? `and ${changedFiles.length - MAX_FILES} more`
@@ -131,10 +130,16 @@ function commandHtml(
 }
 
 function costHtml({ spent, unpriced }: ConversationShape): Html | undefined {
-  const last = spent.at(-1)
-  if (!last) return undefined
-  const points = spent.map(({ cost, tokens }) => (last.cost > 0 ? cost : tokens))
-  const unpricedNote =
-    unpriced > 0 ? html`<p class="note">${formatCount(unpriced)} tokens have no known price.</p>` : undefined
-  return html`<section><h2>Cost</h2><p class="cost"><b>${last.cost > 0 ? `$${last.cost.toFixed(2)}` : "no price known"}</b> <span>${formatCount(last.tokens)} tokens at list price</span></p>${lineChart(points, "Cost over the conversation")}${unpricedNote}</section>`
+  const totals = spent.at(-1)
+  if (!totals) return undefined
+  const points = spent.map(({ cost, tokens }) => (totals.cost > 0 ? cost : tokens))
+  const section = (cost: string, tokens: string, note?: Html) =>
+    html`<section><h2>Cost</h2><p class="cost"><b>${cost}</b> <span>${tokens}</span></p>${lineChart(points, "Cost over the conversation")}${note}</section>`
+  const pricedTokens = totals.tokens - unpriced
+  if (pricedTokens === 0) return section("no price known", `${formatCount(totals.tokens)} tokens`)
+  return section(
+    `$${totals.cost.toFixed(2)}`,
+    `${formatCount(pricedTokens)} tokens at list price`,
+    unpriced > 0 ? html`<p class="note">${formatCount(unpriced)} tokens have no known price.</p>` : undefined,
+  )
 }

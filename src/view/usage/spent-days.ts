@@ -9,7 +9,7 @@ export type UsageOutput = OutputOf<typeof usage>
 type Day = UsageOutput["days"][number]
 type ModelSum = { model: string; tokens: number; cost: number }
 
-/** How many models have their own colour; the others share one. */
+/** How many models have their own colour. All other models share one colour. */
 const COLOURED_MODELS = 5
 /** The maximum number of columns of a chart. For a longer period, a column is a week or a month. */
 const MAX_COLUMNS = 95
@@ -41,11 +41,9 @@ export function spentDays({ days, models }: Pick<UsageOutput, "days" | "models">
         day: key,
         parts: sums.length > colouredModels.length ? [...amounts, otherAmount] : amounts,
         tooltip,
-        columnTotal,
       }
     })
-    const highest = Math.max(...bars.map(({ columnTotal }) => columnTotal))
-    return html`<figure><figcaption>${title} <b>${format(total[field])}</b></figcaption>${dayBars(bars, `${title} by ${unit} from ${range.from} to ${range.until}, ${format(total[field])} in total. The table below has the numbers.`, `${format(highest)} at most in a ${unit}`)}</figure>`
+    return html`<figure><figcaption>${title} <b>${format(total[field])}</b></figcaption>${dayBars(bars, `${title} by ${unit} from ${range.from} to ${range.until}, ${format(total[field])} in total. The table below has the numbers.`, format)}</figure>`
   }
   const charts = [...(total.cost > 0 ? [chart("cost", "Cost", dollars)] : []), chart("tokens", "Tokens", shortCount)]
   return html`<div class="charts">${charts}</div>${legendHtml(sums, colouredModels.length, unpriced)}<details class="numbers"><summary>As a table</summary>${tableHtml(columns, unit)}</details>`
@@ -67,18 +65,18 @@ function modelSums(days: Pick<Day, "models">[]): ModelSum[] {
 
 type Column = { key: string; models: ModelSum[] }
 
-/** Columns for all days, including those without use. */
+/** A column for each day, week or month of the period, including those without use. */
 function columnsOf(days: Day[], { from, until }: SpentRange): { unit: string; columns: Column[] } {
-  const all = daysBetween(from, until)
+  const allDays = daysBetween(from, until)
   const noonOf = (day: string) => Date.parse(`${day}T12:00:00`)
   const [unit, keyOf]: [string, (day: string) => string] =
-    all.length <= MAX_COLUMNS
+    allDays.length <= MAX_COLUMNS
       ? ["day", (day) => day]
-      : all.length <= MAX_COLUMNS * 7
+      : allDays.length <= MAX_COLUMNS * 7
         ? ["week", (day) => localWeek(noonOf(day))]
         : ["month", (day) => localMonth(noonOf(day))]
   const byKey = Map.groupBy(days, ({ day }) => keyOf(day))
-  const keys = [...new Set(all.map(keyOf))]
+  const keys = [...new Set(allDays.map(keyOf))]
   return { unit, columns: keys.map((key) => ({ key, models: modelSums(byKey.get(key) ?? []) })) }
 }
 

@@ -1,13 +1,16 @@
 import { localDay, localMinute } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import { type Html, html } from "../../render/html/html.ts"
-import { many, projectName, shortPath } from "../../render/words.ts"
+import { many, projectName, projectNames, shortPath } from "../../render/words.ts"
 import { agentNamed } from "../../tools/resolve.ts"
+import { isUngrouped } from "../../tools/usage/groups.ts"
 import { USAGE_GROUPS, type UsageGroup, usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { BLOCK_MS } from "../../usage/periods.ts"
+import { hasNoConversations, nothingYetHtml } from "../actions.ts"
 import { stackBar, swatch } from "../charts.ts"
-import { messagePageHtml } from "../layout.ts"
+import { dateField } from "../find/facets.ts"
+import { agentNames } from "../find/rows.ts"
 import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import { spentDays, type UsageOutput } from "./spent-days.ts"
 
@@ -18,10 +21,7 @@ const ALL_ROWS = 10_000
 /** The output of `dex usage`, with charts. */
 export async function usagePage(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
-  if (!dex.hasHistory())
-    return usageViewPage(
-      messagePageHtml("Nothing yet", "No conversations have been read yet. Run `dex sync` in a terminal."),
-    )
+  if (await hasNoConversations(dex)) return usageViewPage(nothingYetHtml(to, request.actionToken))
   const by = USAGE_GROUPS.find((group) => group === query.get("by")) ?? "day"
   const filters = readFilters(query)
   const showsAll = query.has("all")
@@ -32,7 +32,7 @@ export async function usagePage(request: PageRequest): Promise<ViewPage> {
     (group) =>
       html`<a href="${to.usage({ by: group, ...filters })}"${group === by && html` aria-current="page"`}>${GROUP_NAMES[group]}</a>`,
   )
-  const head = html`<header class="title"><h1>Usage</h1>${headLine(output)}</header><nav class="choices" aria-label="Sum up by">${links}</nav>${filterForm(by, filters, request)}`
+  const head = html`<header class="title"><h1>Usage</h1>${headLine(output)}</header><nav class="choices" aria-label="Sum up by">${links}</nav>${await filterForm(by, filters, output, request)}`
   if (output.total.answers === 0)
     return usageViewPage(
       html`<div class="usage">${head}<p class="none">No usage is recorded for this selection.</p>${notesHtml(output)}</div>`,
@@ -63,14 +63,47 @@ function headLine({ total, from, to, plan }: UsageOutput): Html {
   return html`<p class="line"><span><b>${dollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</b>${plan !== undefined && ` list price, covered by ${plan}`}</span><span><b>${shortCount(total.tokens)}</b> tokens</span><span>${many(total.conversations, "conversation")} with usage</span>${first !== "" && html`<span>${first === last ? first : `${first} to ${last}`}</span>`}</p>`
 }
 
-function filterForm(by: UsageGroup, filters: Filters, { to }: PageRequest): Html {
-  const field = (name: (typeof FILTERS)[number], title: string, hint: string) =>
-    html`<label>${title} <input type="text" name="${name}" value="${filters[name] ?? ""}" placeholder="${hint}" autocomplete="off" spellcheck="false"></label>`
+/** A choice among the projects, agents and models of the history, and two dates. */
+async function filterForm(
+  by: UsageGroup,
+  filters: Filters,
+  { models }: UsageOutput,
+  { dex, to }: PageRequest,
+): Promise<Html> {
+  const store = await dex.store()
+  const spans = await store.spans({ inside: dex.project })
+  const sources = [...new Set(spans.map(({ source }) => source))].sort()
+  const projects = [...new Set(spans.flatMap(({ project }) => project ?? []))].sort()
+  const agents = await agentNames(dex, sources)
+  const nameOf = projectNames(projects)
+  // A filter leaves only its own model in the answer.
+  const usedModels =
+    filters.model === undefined
+      ? models
+      : (await runToolForPage(dex, usage, { by, ...filters, model: undefined, limit: 1 })).models
+  const select = (name: keyof Filters, title: string, any: string, options: [value: string, label: string][]) => {
+    const chosen = filters[name]
+    const nameAttribute = html` name="${name}"`
+    const known = options.some(([value]) => value === chosen)
+    const all = chosen === undefined || known ? options : [[chosen, chosen] as const, ...options]
+    return html`<label>${title} <select${nameAttribute}><option value="">${any}</option>${all.map(([value, label]) => html`<option value="${value}"${value === chosen && html` selected`}>${label}</option>`)}</select></label>`
+  }
+  const modelNames = usedModels.flatMap(({ model }): [string, string][] => (model === "" ? [] : [[model, model]]))
   const clear = Object.keys(filters).length > 0 && html`<a href="${to.usage({ by })}">Show everything</a>`
-  return html`<form class="filters" action="${to.usage()}"><input type="hidden" name="by" value="${by}">${field("project", "Project", "part of its path")}${field("source", "Agent", "claude_code")}${field("model", "Model", "part of its name")}${field("from", "From", "2026-11-03, 7d")}${field("to", "To", "2026-11-03")}<button>Apply</button>${clear}</form>`
+  return html`<form class="filters" action="${to.usage()}"><input type="hidden" name="by" value="${by}">${select(
+    "project",
+    "Project",
+    "All projects",
+    projects.map((project) => [project, nameOf(project)]),
+  )}${select(
+    "source",
+    "Agent",
+    "All agents",
+    sources.map((source) => [source, agents.get(source)!]),
+  )}${select("model", "Model", "All models", modelNames)}${dateField("from", "From", filters.from, dex.now())}${dateField("to", "To", filters.to, dex.now())}<button>Apply</button>${clear}</form>`
 }
 
-/** The source of each model's price, if it has one. */
+/** A table of models, with the source of each price. */
 function pricesHtml({ models }: UsageOutput): Html {
   const rows = models.map(({ model, tokens, cost, price_of, from, since }) => {
     const name = model === "" ? "model not recorded" : model
@@ -94,7 +127,7 @@ function notesHtml({ notes: outputNotes, by, total }: UsageOutput): Html {
           `Of the cost of cache writes, ${dollars(cost_of.cache_write_1h)} is for entries that last an hour, and ${dollars(cost_of.cache_write_5m)} for those that last five minutes.`,
         ]
       : []
-  const all = [
+  const allNotes = [
     "Tokens are as the agents recorded them; costs are at list prices.",
     ...(by === "block"
       ? ["A block of five hours begins with the hour of its first answer, like the limits of Claude's plans."]
@@ -102,7 +135,7 @@ function notesHtml({ notes: outputNotes, by, total }: UsageOutput): Html {
     ...cacheNotes,
     ...outputNotes,
   ]
-  return html`${all.map((note) => html`<p class="note">${note}</p>`)}`
+  return html`${allNotes.map((note) => html`<p class="note">${note}</p>`)}`
 }
 
 type Row = UsageOutput["rows"][number]
@@ -126,11 +159,11 @@ async function costTable(
   request: PageRequest,
 ): Promise<Html> {
   const isMoney = total.cost > 0
-  const groupRows = rows.filter(({ key }) => !key.startsWith("("))
+  const groupRows = rows.filter(({ key }) => !isUngrouped(key))
   const longest = Math.max(...(groupRows.length > 0 ? groupRows : rows).map((row) => (isMoney ? row.cost : row.tokens)))
   const isPeriod = PERIODS.includes(by)
   const orderedRows = isPeriod ? rows.toReversed() : rows
-  const lines = await Promise.all(
+  const tableRows = await Promise.all(
     orderedRows.map(async (row) => {
       const label = await labelOf(row, by, filters, request)
       return html`<tr class="row" tabindex="-1"><th scope="row">${label}${row.subagents && " (subagents)"}</th><td>${dollars(row.cost)}${row.unpriced_tokens > 0 && "+"}</td><td>${shortCount(row.tokens)}</td><td class="more">${shortCount(row.output)}</td><td class="more">${row.conversations}</td><td class="bar">${barOf(row, longest, isMoney)}</td></tr>`
@@ -144,11 +177,11 @@ async function costTable(
       )
     : []
   const headings = html`<th scope="col">${ROW_HEADINGS[by] ?? GROUP_NAMES[by]}</th><th scope="col">Cost</th><th scope="col">Tokens</th><th scope="col" class="more">Output</th><th scope="col" class="more">Conversations</th><td class="bar"></td>`
-  const sum = html`<tr class="total"><th scope="row">Total</th><td>${dollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</td><td>${shortCount(total.tokens)}</td><td class="more">${shortCount(total.output)}</td><td class="more">${total.conversations}</td><td class="bar"></td></tr>`
+  const totalRow = html`<tr class="total"><th scope="row">Total</th><td>${dollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</td><td>${shortCount(total.tokens)}</td><td class="more">${shortCount(total.output)}</td><td class="more">${total.conversations}</td><td class="bar"></td></tr>`
   const plusNote =
     total.unpriced_tokens > 0 &&
     html`<p class="note">A + marks sums that leave out tokens without a known price, ${shortCount(total.unpriced_tokens)} in total.</p>`
-  return html`${legend.length > 0 && html`<ul class="kinds">${legend}</ul>`}<table class="figures costs"><thead><tr>${headings}</tr></thead><tbody>${sum}${lines}</tbody></table>${plusNote}`
+  return html`${legend.length > 0 && html`<ul class="kinds">${legend}</ul>`}<table class="figures costs"><thead><tr>${headings}</tr></thead><tbody>${totalRow}${tableRows}</tbody></table>${plusNote}`
 }
 
 const PERIODS: UsageGroup[] = ["day", "week", "month", "block"]
@@ -159,7 +192,7 @@ function barOf({ cost_of, cost, tokens }: Row, longest: number, isMoney: boolean
     return tokens > 0 ? stackBar([Math.min(tokens, longest)], longest, `${shortCount(tokens)} tokens`) : undefined
   if (cost === 0) return undefined
   const parts = COST_PARTS.map(([, amountOf]) => amountOf(cost_of))
-  // The row of everything outside the groups may be larger than any group. Its bar is cut to the longest bar of the groups.
+  // The row of everything outside the groups may be larger than any group. Its bar is shortened to the longest bar of a group.
   const scale = Math.min(1, longest / cost)
   const label = COST_PARTS.flatMap(([name], i) => (parts[i]! > 0 ? [`${name} ${dollars(parts[i]!)}`] : [])).join(", ")
   return stackBar(
@@ -176,7 +209,7 @@ async function labelOf(
   filters: Record<string, string>,
   { to, dex }: PageRequest,
 ): Promise<Html> {
-  if (key.startsWith("(")) return html`${key.slice(1, -1)}`
+  if (isUngrouped(key)) return html`${key.slice(1, -1)}`
   const link = (address: string, text: string, hint?: string) =>
     html`<a class="title" href="${address}"${hint !== undefined && html` title="${hint}"`}>${text}</a>`
   const { project, source } = filters

@@ -69,6 +69,8 @@ async function isRestored(screen: TmuxScreen, turn = 1): Promise<void> {
   await screen.shows(new RegExp(`^modes ${turn}: isig icanon echo$`, "m"))
 }
 
+const DATE_AND_TIME = /\d{4}-\d\d-\d\d \d\d:\d\d/g
+
 describe.skipIf(!hasTmux)("a picker that stays open", () => {
   const home = sharedTempDir()
   let screen: TmuxScreen
@@ -82,8 +84,9 @@ describe.skipIf(!hasTmux)("a picker that stays open", () => {
 
   afterAll(() => close())
 
-  test("80 columns: the list alone", async () => {
-    expect(await screen.text()).toMatchInlineSnapshot(`
+  test("80 columns show the list, and the preview below it", async () => {
+    const text = await screen.shows("Amounts were floats.")
+    expect(text.replaceAll(DATE_AND_TIME, "2026-11-07 09:19")).toMatchInlineSnapshot(`
       "❯ type to search                                                               4
       ────────────────────────────────────────────────────────────────────────────────
       ▌ Invoices round half a cent                                            2d  api
@@ -97,15 +100,15 @@ describe.skipIf(!hasTmux)("a picker that stays open", () => {
 
 
 
+      ────────────────────────────────────────────────────────────────────────────────
+        Invoices round half a cent
+        Claude Code · api · 2026-11-07 09:19 · main · 2 messages
 
+        You · #1 · 2026-11-07 09:19
+        │ An invoice of three thirds is a cent short
 
-
-
-
-
-
-
-
+        Claude Code · #2 · 2026-11-07 09:19
+        Amounts were floats.
       ────────────────────────────────────────────────────────────────────────────────
       Enter resume  Tab read  ^O more  Esc leave  Alt-H hand over  Alt-C copy"
     `)
@@ -159,63 +162,63 @@ describe.skipIf(!hasTmux)("a picker that stays open", () => {
 })
 
 describe.skipIf(!hasTmux)("the picker's screen", () => {
-  test("140 columns: the list with a preview", async () => {
+  test("140 columns show the list with a preview", async () => {
     const { screen } = await opened({ columns: 140, rows: 40 })
     await screen.keys("End")
     const text = await screen.shows("mutex around")
-    expect(text.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d/g, "2026-11-07 09:19")).toMatchInlineSnapshot(`
+    expect(text.replaceAll(DATE_AND_TIME, "2026-11-07 09:19")).toMatchInlineSnapshot(`
       "❯ type to search                                                                                                                           4
-      ───────────────────────────────────────────────────────────────┬────────────────────────────────────────────────────────────────────────────
-        Invoices round half a cent                           2d  api │ Refresh token race
-        OAuth callback loops                                 3d  web │ Claude Code · api · 2026-11-07 09:19 · main
-        日本語 titles 👩‍💻 in the sidebar                      5d  web │ 5 messages
-      ▌ Refresh token race                                   9d  api │
-                                                                     │ You · #1 · 2026-11-07 09:19
-                                                                     │ │ Two requests refresh the token at once and one of them is logged out.
-                                                                     │ │ Why?
-                                                                     │
-                                                                     │ Claude Code · #2 · 2026-11-07 09:19
-                                                                     │ The refresh token is rotated, so the second request presents a used one.
-                                                                     │
-                                                                     │ ▸ Bash npm test ✗ failed · 1 line  #3
-                                                                     │
-                                                                     │ Claude Code · #5 · 2026-11-07 09:19
-                                                                     │ I put a mutex around the refresh, so that the second request waits for the
-                                                                     │ first.
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-                                                                     │
-      ───────────────────────────────────────────────────────────────┴────────────────────────────────────────────────────────────────────────────
+      ───────────────────────────────────────────────────────────────────────────────────────────────────┬────────────────────────────────────────
+        Invoices round half a cent                                                               2d  api │ Refresh token race
+        OAuth callback loops                                                                     3d  web │ Claude Code · api · 2026-11-07 09:19 ·
+        日本語 titles 👩‍💻 in the sidebar                                                          5d  web │ main · 5 messages
+      ▌ Refresh token race                                                                       9d  api │
+                                                                                                         │ You · #1 · 2026-11-07 09:19
+                                                                                                         │ │ Two requests refresh the token at
+                                                                                                         │ │ once and one of them is logged out.
+                                                                                                         │ │ Why?
+                                                                                                         │
+                                                                                                         │ Claude Code · #2 · 2026-11-07 09:19
+                                                                                                         │ The refresh token is rotated, so the
+                                                                                                         │ second request presents a used one.
+                                                                                                         │
+                                                                                                         │ ▸ Bash npm test ✗ failed · 1 line  #3
+                                                                                                         │
+                                                                                                         │ Claude Code · #5 · 2026-11-07 09:19
+                                                                                                         │ I put a mutex around the refresh, so
+                                                                                                         │ that the second request waits for the
+                                                                                                         │ first.
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+                                                                                                         │
+      ───────────────────────────────────────────────────────────────────────────────────────────────────┴────────────────────────────────────────
       Enter resume  Tab read  ^O more  Esc leave  Alt-H hand over  Alt-C copy  Alt-A agent  Alt-P project  Alt-T time"
     `)
   })
 
-  test("40 columns, and it follows the size of the terminal", async () => {
+  test("40 columns show a narrow list, and the layout follows the size of the terminal", async () => {
     const { screen } = await opened({ columns: 40, rows: 12 })
     expect(await screen.text()).toMatchInlineSnapshot(`
       "❯ type to search                       4
       ────────────────────────────────────────
-      ▌ Invoices round half a cent         2d
-        OAuth callback loops               3d
-        日本語 titles 👩‍💻 in the sidebar    5d
-        Refresh token race                 9d
+      ▌ Invoices round half a cent    2d  api
+        OAuth callback loops          3d  web
+        日本語 titles 👩‍💻 in the sid…  5d  web
+        Refresh token race            9d  api
 
 
 
@@ -230,11 +233,11 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
         h  Alt-H     hand over to an agent
         v  Alt-V     view in the browser
         c  Alt-C     copy its resume command
+        s  Alt-S     give or remove a star
+        g  Alt-G     edit its tags
+        n  Alt-N     give it a title
         a  Alt-A     agent: all, or one
-        p  Alt-P     project: all, or this one
-        t  Alt-T     time: all, 1, 7, 30 days
-
-        Enter        resume in its own agent
+        p  Alt-P     project, folder, or all
       ────────────────────────────────────────"
     `)
     await screen.keys("Escape")
@@ -245,7 +248,43 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
     expect(selected(await screen.text())).toBe("Invoices round half a cent")
   })
 
-  test("ASCII lines if the locale has no UTF-8, and no colours with NO_COLOR", async () => {
+  test.each([
+    [80, 45],
+    [100, 50],
+    [140, 70],
+  ])(
+    "at %i columns the picker and dex list show %i columns of titles, and a resize leaves nothing behind",
+    async (columns, least) => {
+      const home = tempDir()
+      pickerHome(home)
+      const title =
+        "When two requests refresh the token at once one of them is logged out, which the mobile client then shows"
+      const [id, turns] = ["66666666-6666-4666-8666-666666666666", [{ user: "Why is it logged out?" }]]
+      claudeSession(home, { id, start: daysAgo(400), cwd: join(home, "old", "api"), title, turns })
+      await syncHome(home)
+      const screen = await openScreen(home, { columns, rows: 24 })
+      await screen.keys("dex", "Enter")
+      await screen.shows(/5\n─/)
+      await screen.keys("End")
+      const preview = /You · #1[\s\S]*Why is it logged out\?/
+      const before = await screen.shows(preview)
+      expect(before).toContain(`▌ ${title.slice(0, least - 2).trimEnd()}`)
+      await screen.tmux("resize-window", "-x", "60", "-y", "20")
+      await screen.shows(/^❯ type to search {43}5\n/)
+      const narrow = await screen.shows(preview)
+      await screen.keys("C-l")
+      await screen.keys("Home", "End")
+      expect(await screen.shows(preview)).toBe(narrow)
+      await screen.tmux("resize-window", "-x", `${columns}`, "-y", "24")
+      await expect.poll(() => screen.text()).toBe(before)
+      await screen.keys("C-c")
+      await screen.shows(/\n\$$/)
+      await screen.keys("clear; dex list", "Enter")
+      expect(await screen.shows("5 of 5 conversations")).toContain(title.slice(0, least - 2).trimEnd())
+    },
+  )
+
+  test("uses ASCII lines if the locale has no UTF-8, and no colours with NO_COLOR", async () => {
     const { screen } = await opened({ columns: 100, env: { LANG: "C", NO_COLOR: "1" } })
     const text = await screen.shows("An invoice of three thirds")
     expect(text.replace(/日本語.*sidebar/, "")).toMatch(/^[\n\x20-\x7e]*$/)
@@ -329,8 +368,53 @@ describe.skipIf(!hasTmux)("keys", () => {
     expect(here).not.toContain("Invoices")
     await screen.keys("M-t", "M-t")
     await screen.shows(/this project · 7d {2}2\n/)
+    await screen.keys("M-p")
+    await screen.shows(/this folder · 7d {2}2\n/)
     await screen.keys("M-p", "C-o", "t", "C-o", "t", "M-a")
     await screen.shows(/claude {2}4\n/)
+  })
+
+  test("the next picker begins with the same project or folder, unless nothing is there", async () => {
+    const home = await readHome()
+    const web = join(home, "code", "web")
+    const { screen } = await opened({ home, cwd: web })
+    await screen.keys("M-p")
+    await screen.shows(/this project {2}2\n/)
+    await screen.keys("M-p")
+    await screen.shows(/this folder {2}2\n/)
+    await screen.keys("C-c")
+    await isRestored(screen)
+    await screen.keys("clear; dex", "Enter")
+    expect(await screen.shows(/this folder {2}2\n[─-]/)).not.toContain("Invoices")
+    await screen.type("callback")
+    await screen.shows(/^❯ callback .*this folder {2}1$/m)
+    await screen.keys("C-c")
+    const elsewhere = await opened({ home, cwd: home })
+    expect(elsewhere.screen).toBeDefined()
+  })
+
+  test("a star, tags and a title by keys, at once and after the next sync", async () => {
+    const home = await readHome()
+    const { screen } = await opened({ home })
+    await screen.keys("M-s")
+    await screen.shows(/^▌ ★ Invoices/m)
+    await screen.keys("M-g")
+    await screen.shows(/^Tags ❯ /m)
+    await screen.type("Money q4")
+    await screen.keys("Enter")
+    await screen.shows(/^▌ ★ #money #q4 Invoices/m)
+    await screen.keys("M-n", "C-u")
+    await screen.type("My own words")
+    await screen.shows(/^Title ❯ My own words .*\n[\s\S]*Enter save {2}Esc back/m)
+    await screen.keys("Enter")
+    await screen.shows(/^▌ ★ #money #q4 My own words/m)
+    await screen.keys("M-s")
+    await screen.shows(/^▌ #money #q4 My own words/m)
+    await screen.keys("C-c")
+    await isRestored(screen)
+    expect((await dex(home, ["list", "--tag", "money"])).stdout).toContain("#money #q4 My own words")
+    await screen.keys("clear; dex", "Enter")
+    await screen.shows(/#money #q4 My own words/)
   })
 })
 
@@ -381,6 +465,29 @@ describe.skipIf(!hasTmux)("leaving", () => {
   })
 })
 
+describe.skipIf(!hasTmux)("the first time", () => {
+  test("the picker opens at once, fills while dex reads, and then finds", async () => {
+    const home = tempDir()
+    pickerHome(home)
+    const screen = await openScreen(home, { columns: 80, rows: 24 })
+    await screen.keys("dex", "Enter")
+    const text = await screen.shows(/^❯ type to search +4(?: {2}⟳.*)?\n/)
+    expect(NEWEST_FIRST.map((title) => text.indexOf(title)).toSorted((a, b) => a - b)).toEqual(
+      NEWEST_FIRST.map((title) => text.indexOf(title)),
+    )
+    expect(selected(text)).toBe(NEWEST_FIRST[0])
+    await screen.shows(/new messages, read in/)
+    await screen.type("logged out")
+    expect(selected(await screen.shows(/^❯ logged out .* 1$/m))).toBe("Refresh token race")
+  })
+
+  test("if there is nothing to read, dex says where it looked", async () => {
+    const screen = await openScreen(tempDir(), { columns: 80, rows: 24 })
+    await screen.keys("dex; echo ended $?", "Enter")
+    expect(await screen.shows("ended 1")).toContain("No conversations were found yet")
+  })
+})
+
 describe.skipIf(!hasTmux)("in the background", () => {
   test("a sync reads what is new, and the selected row stays under the cursor", async () => {
     const home = await readHome()
@@ -399,7 +506,7 @@ describe.skipIf(!hasTmux)("in the background", () => {
 })
 
 describe.skipIf(!hasTmux)("the line above the list", () => {
-  test("says after the first week how often dex would have spoken, and where to answer", async () => {
+  test("says after the first week how many suggestions dex would have made, and where to answer", async () => {
     const home = await readHome()
     const at = Date.now() - 8 * 86_400_000
     writeFileSync(
@@ -413,7 +520,7 @@ describe.skipIf(!hasTmux)("the line above the list", () => {
     suggestions.save({ id: "one", moment, items, status: "pending", latency_ms: 1 }, { would: true })
     suggestions.close()
     const { screen } = await opened({ home })
-    await screen.shows("─ dex would have spoken to your agents 1 time. To let it, run `dex --plain`. ─")
+    await screen.shows("─ dex would have made 1 suggestion to agents. To allow this: `dex --plain` ─")
   })
 })
 

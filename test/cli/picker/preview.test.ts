@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest"
 import { createDex } from "../../../src/app/dex.ts"
 import { previewOf } from "../../../src/cli/picker/look-up.ts"
-import { previewLines } from "../../../src/cli/picker/preview-lines.ts"
+import { previewLines } from "../../../src/cli/picker/screen.ts"
 import { glyphsOf } from "../../../src/render/screen.ts"
 import { widthOf } from "../../../src/render/terminal.ts"
 import { claudeSession } from "../../support/home.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest"
-import { ageOf, drawScreen, type PickerLook } from "../../../src/cli/picker/screen.ts"
+import { drawScreen, type PickerLook } from "../../../src/cli/picker/screen.ts"
 import {
   type PickerRow,
   type PickerState,
@@ -27,7 +27,7 @@ const PREVIEW = {
   title: "Refresh token race",
   facts: ["Claude Code · api · main", "1 commit"],
   messages: [
-    ["", "You · #1", "│ Two requests refresh the token. Why?"],
+    ["", "You · #1", "│ Two refresh it. Why?"],
     ["▸ Bash npm test"],
     ["", "Claude Code · #2", ...Array<string>(12).fill("It is rotated. It is rotated."), "", "So it is used."],
   ],
@@ -38,7 +38,7 @@ function stateOf(more: Partial<PickerState> = {}, rows = ROWS): PickerState {
   return { ...withRows(state, { rows, hasMore: false, isNew: true }, 5), ...more }
 }
 
-test("an empty line: newest first, with age, agent and project where they differ", () => {
+test("an empty line lists the newest first, with age, and with agent and project if they differ", () => {
   expect(drawScreen(stateOf(), undefined, LOOK).lines).toMatchInlineSnapshot(`
     [
       "❯ type to search                                           3",
@@ -67,7 +67,7 @@ test("suggested commands begin with the program that started dex", () => {
   expect(drawScreen(stateOf({ menu }), undefined, look).lines.join()).toContain("npx dexctx sync reads it")
 })
 
-test("words: a snippet below each row, cut so that the match is visible", () => {
+test("words show a snippet below each row, cut so that the match is visible", () => {
   const rows = ROWS.map((row) => ({ ...row, snippet: `${"x ".repeat(40)}the **refresh** **token** is rotated` }))
   const state = stateOf({ line: typedLineOf("refresh tok") }, rows)
   expect(drawScreen(state, undefined, LOOK)).toMatchInlineSnapshot(`
@@ -80,11 +80,11 @@ test("words: a snippet below each row, cut so that the match is visible", () => 
         "❯ refresh tok                                              3",
         "────────────────────────────────────────────────────────────",
         "▌ Refresh token race                        2d  claude  api",
-        "▌   …x x x x x x x the refresh token is rotated",
+        "▌   …x x x the **refresh** **token** is rotated",
         "  日本語のタイトルがここにあります、とて…   1d  codex   web",
-        "    …x x x x x x x the refresh token is rotated",
+        "    …x x x the **refresh** **token** is rotated",
         "  👩‍💻 emoji 🇩🇪 and é                         1h  claude  api",
-        "    …x x x x x x x the refresh token is rotated",
+        "    …x x x the **refresh** **token** is rotated",
         "────────────────────────────────────────────────────────────",
         "Enter resume  Tab read  ^O more  Esc leave  Alt-H hand over",
       ],
@@ -92,28 +92,28 @@ test("words: a snippet below each row, cut so that the match is visible", () => 
   `)
 })
 
-test("only a wide screen has a preview", () => {
+test("the preview is beside the list on a wide screen", () => {
   expect(drawScreen(stateOf(), PREVIEW, { ...LOOK, columns: 100, rows: 20 }).lines).toMatchInlineSnapshot(`
     [
       "❯ type to search                                                                                   3",
-      "─────────────────────────────────────────────┬──────────────────────────────────────────────────────",
-      "▌ Refresh token race              2d  claude │ Refresh token race",
-      "  日本語のタイトルがここにあり…   1d  codex  │ Claude Code · api · main",
-      "  👩‍💻 emoji 🇩🇪 and é               1h  claude │ 1 commit",
-      "                                             │",
-      "                                             │ You · #1",
-      "                                             │ │ Two requests refresh the token. Why?",
-      "                                             │ ▸ Bash npm test",
-      "                                             │",
-      "                                             │ Claude Code · #2",
-      "                                             │ It is rotated. It is rotated.",
-      "                                             │ It is rotated. It is rotated.",
-      "                                             │ It is rotated. It is rotated.",
-      "                                             │ It is rotated. It is rotated.",
-      "                                             │ It is rotated. It is rotated.",
-      "                                             │ It is rotated. It is rotated.",
-      "                                             │ … 7 more lines",
-      "─────────────────────────────────────────────┴──────────────────────────────────────────────────────",
+      "──────────────────────────────────────────────────────────────┬─────────────────────────────────────",
+      "▌ Refresh token race                                  2d  api │ Refresh token race",
+      "  日本語のタイトルがここにあります、とても長いので…   1d  web │ Claude Code · api · main · 1 commit",
+      "  👩‍💻 emoji 🇩🇪 and é                                   1h  api │",
+      "                                                              │ You · #1",
+      "                                                              │ │ Two refresh it. Why?",
+      "                                                              │ ▸ Bash npm test",
+      "                                                              │",
+      "                                                              │ Claude Code · #2",
+      "                                                              │ It is rotated. It is rotated.",
+      "                                                              │ It is rotated. It is rotated.",
+      "                                                              │ It is rotated. It is rotated.",
+      "                                                              │ It is rotated. It is rotated.",
+      "                                                              │ It is rotated. It is rotated.",
+      "                                                              │ It is rotated. It is rotated.",
+      "                                                              │ … 7 more lines",
+      "                                                              │",
+      "──────────────────────────────────────────────────────────────┴─────────────────────────────────────",
       "Enter resume  Tab read  ^O more  Esc leave  Alt-H hand over  Alt-C copy  Alt-A agent  Alt-P project",
     ]
   `)
@@ -121,14 +121,68 @@ test("only a wide screen has a preview", () => {
     [
       "❯ type to search                       3",
       "────────────────────────────────────────",
-      "▌ Refresh token race                 2d",
-      "  日本語のタイトルがここにあります…  1d",
-      "  👩‍💻 emoji 🇩🇪 and é                  1h",
+      "▌ Refresh token race            2d  api",
+      "  日本語のタイトルがここにあ…   1d  web",
+      "  👩‍💻 emoji 🇩🇪 and é             1h  api",
       "",
       "────────────────────────────────────────",
       "Enter resume  Tab read  ^O more",
     ]
   `)
+})
+
+test("below 90 columns the preview is below the list, if there are rows for both", () => {
+  expect(drawScreen(stateOf(), PREVIEW, { ...LOOK, columns: 80, rows: 20 }).lines).toMatchInlineSnapshot(`
+    [
+      "❯ type to search                                                               3",
+      "────────────────────────────────────────────────────────────────────────────────",
+      "▌ Refresh token race                                            2d  claude  api",
+      "  日本語のタイトルがここにあります、とても長いので切られる必…   1d  codex   web",
+      "  👩‍💻 emoji 🇩🇪 and é                                             1h  claude  api",
+      "",
+      "",
+      "",
+      "",
+      "",
+      "",
+      "────────────────────────────────────────────────────────────────────────────────",
+      "  Refresh token race",
+      "  Claude Code · api · main · 1 commit",
+      "",
+      "  You · #1",
+      "  │ Two refresh it. Why?",
+      "  ▸ Bash npm test",
+      "────────────────────────────────────────────────────────────────────────────────",
+      "Enter resume  Tab read  ^O more  Esc leave  Alt-H hand over  Alt-C copy",
+    ]
+  `)
+  const hasPreview = (columns: number, rows: number) =>
+    drawScreen(stateOf(), PREVIEW, { ...LOOK, columns, rows }).lines.some((line) => line.includes("You · #1"))
+  expect([hasPreview(89, 20), hasPreview(50, 18), hasPreview(49, 18), hasPreview(80, 17)]).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ])
+})
+
+test.each([
+  [80, 45],
+  [100, 50],
+  [140, 70],
+])("at %i columns a title has at least %i columns, whatever else the row has", (columns, least) => {
+  const title = `${"A title that goes on and on ".repeat(8)}`
+  const projects = ["/code/devenv/cli", "/code/workspace/cli", "/code/a-project-with-a-long-name"]
+  const rows = ROWS.map((row, i) => ({ ...row, title, project: projects[i]!, time: "2025-01-04T12:00:00Z" }))
+  for (const one of [rows, rows.map((row) => ({ ...row, snippet: "the **token**" }))]) {
+    const { lines } = drawScreen(stateOf({}, one), PREVIEW, { ...LOOK, columns, rows: 24 })
+    const shown = lines.flatMap((line) => /^[▌ ] (A title.*…)/.exec(line)?.[1] ?? [])
+    expect(shown).toHaveLength(3)
+    for (const text of shown) expect(widthOf(text)).toBeGreaterThanOrEqual(least - 1)
+  }
+  const { lines } = drawScreen(stateOf({}, rows), PREVIEW, { ...LOOK, columns, rows: 24 })
+  expect(lines.some((line) => line.includes("Jan 2025"))).toBe(true)
+  expect(lines.some((line) => line.includes("devenv/cli"))).toBe(columns !== 100)
 })
 
 test("without UTF-8 the lines are ASCII", () => {
@@ -137,15 +191,15 @@ test("without UTF-8 the lines are ASCII", () => {
   expect(own.slice(0, 4)).toMatchInlineSnapshot(`
     [
       "> type to search                                                                                   1",
-      "---------------------------------------------+------------------------------------------------------",
-      "> Refresh token race                      2d | Refresh token race",
-      "                                             | Claude Code - api - main",
+      "--------------------------------------------------------------+-------------------------------------",
+      "> Refresh token race                                       2d | Refresh token race",
+      "                                                              | Claude Code - api - main - 1 commit",
     ]
   `)
 })
 
 test("if nothing is found, it says what can be changed", () => {
-  const state = stateOf({ line: typedLineOf("zebra"), filter: { here: true, days: 7, source: "codex" } }, [])
+  const state = stateOf({ line: typedLineOf("zebra"), filter: { scope: "project", days: 7, source: "codex" } }, [])
   expect(drawScreen(state, undefined, LOOK).lines).toMatchInlineSnapshot(`
     [
       "❯ zebra                         codex · this project · 7d  0",
@@ -160,6 +214,12 @@ test("if nothing is found, it says what can be changed", () => {
       "^O more  Esc leave  Alt-A agent  Alt-P project  Alt-T time",
     ]
   `)
+})
+
+test("an empty list says what is being read, and where it is kept", () => {
+  const { lines } = drawScreen(stateOf({ syncing: "5 of 302, about 2 min" }, []), undefined, { ...LOOK, columns: 80 })
+  expect(lines[0]).toMatch(/0 {2}⟳ 5 of 302, about 2 min$/)
+  expect(lines[2]).toContain("Reading what your coding agents wrote, the newest first.")
 })
 
 describe("every line fits", () => {
@@ -213,18 +273,9 @@ test("text from a transcript reaches the terminal only as text", () => {
   }
 })
 
-test("colours: matches, ages and agents are coloured", () => {
+test("matches, ages and agents are coloured", () => {
   const state = stateOf({}, [{ ...ROWS[0]!, snippet: "the **refresh** token" }, ROWS[1]!])
   const text = drawScreen(state, PREVIEW, { ...LOOK, columns: 120, color: true }).lines.join("\n")
   expect(text).toContain("\x1b[33mrefresh\x1b[0m")
   expect(text).toContain("\x1b[1mRefresh token race")
-})
-
-test("ages are short, and days once they are more than two weeks old", () => {
-  const age = (before: number) => ageOf(new Date(NOW - before).toISOString(), NOW)
-  const [minute, hour, day] = [60_000, 3_600_000, 86_400_000]
-  expect([age(-minute), age(0), age(5 * minute), age(3 * hour), age(23.9 * hour), age(2 * day), age(13 * day)]).toEqual(
-    ["now", "now", "5m", "3h", "23h", "2d", "13d"],
-  )
-  expect([age(20 * day), age(400 * day), ageOf("", NOW)]).toEqual(["10-23", "2025-10", ""])
 })

@@ -95,12 +95,13 @@ test("Enter resumes and Tab reads the selected row, and without rows they do not
 
 test("filters cycle: each agent, this project, 1, 7 and 30 days, and back to all", () => {
   const filters = (keys: string) => after(keys).state.filter
-  expect(filters("\x1ba")).toEqual({ here: false, source: "claude_code" })
-  expect(filters("\x1ba\x1ba")).toEqual({ here: false, source: "codex" })
-  expect(filters("\x1ba\x1ba\x1ba")).toEqual({ here: false })
-  expect(filters("\x1bp\x1bt")).toEqual({ here: true, days: 1 })
-  expect(filters("\x1bp\x1bp\x1bt\x1bt\x1bt")).toEqual({ here: false, days: 30 })
-  expect(filters("\x1bt\x1bt\x1bt\x1bt")).toEqual({ here: false })
+  expect(filters("\x1ba")).toEqual({ scope: "all", source: "claude_code" })
+  expect(filters("\x1ba\x1ba")).toEqual({ scope: "all", source: "codex" })
+  expect(filters("\x1ba\x1ba\x1ba")).toEqual({ scope: "all" })
+  expect(filters("\x1bp\x1bt")).toEqual({ scope: "project", days: 1 })
+  expect(filters("\x1bp\x1bp\x1bt\x1bt\x1bt")).toEqual({ scope: "folder", days: 30 })
+  expect(filters("\x1bp\x1bp\x1bp")).toEqual({ scope: "all" })
+  expect(filters("\x1bt\x1bt\x1bt\x1bt")).toEqual({ scope: "all" })
   expect(after("\x1bt").wishes).toEqual([{ type: "find" }])
 })
 
@@ -133,7 +134,7 @@ test("a conversation that cannot be resumed can be handed over or read", () => {
   const state: PickerState = { ...startWith(), menu: { type: "problem", text: "Its folder is gone." } }
   expect(after("h\r", state).wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "codex" }])
   expect(after("\t", state).wishes).toEqual([{ type: "read", row: TEN[0] }])
-  expect(after("t", state)).toMatchObject({ wishes: [], state: { filter: { here: false } } })
+  expect(after("t", state)).toMatchObject({ wishes: [], state: { filter: { scope: "all" } } })
 })
 
 test("when a sync adds rows, the selected one stays selected, in the same place on the screen", () => {
@@ -142,6 +143,15 @@ test("when a sync adds rows, the selected one stays selected, in the same place 
   const more = [...rowsNamed("new1", "new2", "new3"), ...TEN]
   const refreshed = withRows(state, { rows: more, hasMore: false, isNew: false }, PAGE)
   expect([selectedRow(refreshed)?.title, refreshed.selected, refreshed.top]).toEqual(["g", 9, 5])
+})
+
+test("while an empty list fills, its first row stays selected until a key is pressed", () => {
+  const fill = (state: PickerState, ...names: string[]) =>
+    withRows(state, { rows: rowsNamed(...names), hasMore: false, isNew: false }, PAGE)
+  const first = fill({ ...startingState("", []), isUntouched: true }, "b", "c")
+  expect(selectedRow(fill(first, "a", "b", "c"))?.title).toBe("a")
+  const moved = after("\x1b[B", first).state
+  expect(selectedRow(fill(moved, "a", "b", "c"))?.title).toBe("c")
 })
 
 test("if the selected row disappears, the cursor stays in place; other words start at the top", () => {
@@ -155,8 +165,35 @@ test("if the selected row disappears, the cursor stays in place; other words sta
 test("the key for the next agent works later if it is pressed before the agents are known", () => {
   const { state, wishes } = after("\x1ba", startingState("", []))
   expect(wishes).toEqual([])
-  expect(state.filter).toEqual({ here: false })
+  expect(state.filter).toEqual({ scope: "all" })
   const known = withSources(state, ["claude_code", "codex"])
   expect(known).toMatchObject({ state: { filter: { source: "claude_code" } }, action: { type: "find" } })
   expect(withSources(known.state, ["claude_code"]).action).toBeUndefined()
+})
+
+test("Alt-S toggles the star of the selected row", () => {
+  const starred = TEN.map((row, i) => (i === 1 ? { ...row, tags: ["auth", "starred"] } : row))
+  expect(after("\x1bs", startWith(starred)).wishes).toEqual([
+    { type: "mark", row: starred[0], marks: { tag: ["starred"] } },
+  ])
+  expect(after("\x1b[B\x1bs", startWith(starred)).wishes).toEqual([
+    { type: "mark", row: starred[1], marks: { no_tag: ["starred"] } },
+  ])
+  expect(after("\x1bs", startWith([])).wishes).toEqual([])
+})
+
+test("Alt-G edits the tags as one line, without the star", () => {
+  const tagged = TEN.map((row, i) => (i === 0 ? { ...row, tags: ["auth", "starred", "old"] } : row))
+  const typed = after("\x1bg", startWith(tagged)).state.menu
+  expect(typed).toMatchObject({ type: "tag", line: { text: "auth old" } })
+  const { state, wishes } = after("\x1bg\x17New, x\r", startWith(tagged))
+  expect(wishes).toEqual([{ type: "mark", row: tagged[0], marks: { tag: ["auth", "new", "x"], no_tag: ["old"] } }])
+  expect(state.menu).toBeUndefined()
+})
+
+test("Alt-N gives a title; unchanged or after Esc, nothing happens, and the keys of the list are letters", () => {
+  expect(after("\x1bn\x15Own t\r").wishes).toEqual([{ type: "mark", row: TEN[0], marks: { title: "Own t" } }])
+  expect(after("\x1bn\r").wishes).toEqual([])
+  const { state, wishes } = after("\x1bnxyz\x1b")
+  expect([state.menu, wishes, state.line.text]).toEqual([undefined, [], ""])
 })

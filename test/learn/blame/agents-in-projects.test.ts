@@ -147,7 +147,7 @@ test("blame finds what Roo Code wrote, and usage counts what its tasks took", as
   expect(await ask("usage")).toMatchObject({ total: { input: 3_300, output: 420, cache_read: 5_000 } })
 })
 
-test("blame finds what VS Code wrote, and usage counts what it took", async () => {
+test("blame finds what VS Code wrote, and usage counts what it spent", async () => {
   const ask = await fixtureProject("test/fixtures/vscode/1.109-operation-log", {
     "total.ts": "export const total = Math.ceil(net + tax)\n",
   })

@@ -72,9 +72,9 @@ describe("dex blame", () => {
   test("prints columns for people, and porcelain for editors", async () => {
     const { stdout, stderr, code } = await run("src/zoo.ts:4-5")
     const [person, agent] = stdout.split("\n")
-    expect(person).toMatch(/^- .*2026-01-20.* 4\) +const mine3/)
-    expect(agent).toMatch(/^ {2}11111111#\d+ +Claude Code +Add the quokka table +2026-01-02 +5\) +const quokka0/)
-    expect(stderr).toContain("2 lines: 1 proved, 0 likely (~), 1 unknown (-).")
+    expect(person).toMatch(/^u .*2026-01-20.* 4\) +const mine3/)
+    expect(agent).toMatch(/^p 11111111#\d+ +Claude Code +Add the quokka table +2026-01-02 +5\) +const quokka0/)
+    expect(stderr).toContain("2 lines: 1 proved (p), 0 likely (l), 1 unknown (u).")
     expect(code).toBe(0)
     const { stdout: porcelain } = await run("src/zoo.ts:5", "--porcelain")
     const hash = repository.git("rev-parse", "HEAD~2")

@@ -24,7 +24,7 @@ function attributed(wrote: number, minutes: number): AttributedCommit {
   }
   const added = Uint32Array.from(LINES.slice(0, wrote).map(lineKey))
   const edit: KnownEdit = { worker, ref: { ...worker.ref, number: 2 }, at, added, removed: new Uint32Array() }
-  const facts: BlameFacts = { workers: [worker], editsOf: () => [edit], ran: [] }
+  const facts: BlameFacts = { workers: [worker], editsOf: () => [edit], commitRuns: [] }
   const files = [{ path: "src/zoo.ts", added: LINES.map((text, i) => ({ line: i + 1, text })), removed: [] }]
   const head = { hash: "a".repeat(40), at: COMMITTED, author: "", subject: "zoo", body: "", note: "" }
   return attributeCommit({ ...head, files }, facts)
@@ -77,8 +77,8 @@ describe("the certainty of an answer", () => {
     }
     const terminal = { columns: 100, color: false, interactive: false }
     const shown = printBlame(output, { terminal } as never, { target: "src/zoo.ts" } as never)
-    expect(shown.lines.map((text) => text[0])).toEqual([" ", "~", "-"])
-    expect(shown.notes).toEqual(["3 lines: 1 proved, 1 likely (~), 1 unknown (-)."])
+    expect(shown.lines.map((text) => text[0])).toEqual(["p", "l", "u"])
+    expect(shown.notes).toEqual(["3 lines: 1 proved (p), 1 likely (l), 1 unknown (u)."])
     const porcelain = printBlame(output, { terminal } as never, { target: "src/zoo.ts", porcelain: true } as never)
     expect(porcelain.lines.filter((text) => text.startsWith("dex-level"))).toEqual([
       "dex-level proved",

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { formatRef } from "../../../src/core/ref.ts"
 import { blameFacts, type LineQueries } from "../../../src/learn/blame/facts.ts"
-import { answerLinesQuestion, mergeLines } from "../../../src/learn/blame/lines-about.ts"
+import { answerLinesRequest, mergeLines } from "../../../src/learn/blame/lines-about.ts"
 
 const AT = Date.parse("2026-01-02T10:00:00Z")
 const HOUR = 3_600_000
@@ -28,8 +28,6 @@ function rows(wrote: { source: string; id: string; path: string; at: number; bel
   }
 }
 
-const all = async (workers: { conversation: number }[]) =>
-  new Map(workers.map(({ conversation }) => [conversation, "A title"]))
 const asked = (path: string, more: object = {}) => ({
   project: "git.test/acme/api",
   commits: [{ hash: "1a2b3c4d", at: AT, subject: "b" }],
@@ -44,29 +42,26 @@ const TEAM = [
   { source: "bob/claude_code", id: "starter", path: "src/c.ts", at: AT - 200 * HOUR },
 ]
 
-test("only relevant rows are sent: who edited the commit's files, who ran it, who was active then", async () => {
-  const told = async (path: string, more = {}) =>
-    (await answerLinesQuestion(rows(TEAM), asked(path, more), all)).workers.map(({ id }) => id).sort()
-  expect(await told("src/a.ts")).toEqual(["ann/claude_code:a"])
-  expect(await told("src/none.ts", { sessions: ["2026-01-02-long-ago"] })).toEqual([
+test("only relevant rows are sent: who edited the commit's files, who ran it, who was active then", () => {
+  const told = (path: string, more = {}) =>
+    answerLinesRequest(rows(TEAM), asked(path, more))
+      .workers.map(({ id }) => id)
+      .sort()
+  expect(told("src/a.ts")).toEqual(["ann/claude_code:a"])
+  expect(told("src/none.ts", { sessions: ["2026-01-02-long-ago"] })).toEqual([
     "ann/claude_code:a",
     "ann/claude_code:long-ago",
   ])
   // A subagent is sent with the conversation that started it.
-  expect(await told("src/b.ts")).toEqual(TEAM.map(({ source, id }) => `${source}:${id}`).sort())
-  const { edits, files } = await answerLinesQuestion(rows(TEAM), asked("old/a.ts"), all)
+  expect(told("src/b.ts")).toEqual(TEAM.map(({ source, id }) => `${source}:${id}`).sort())
+  const { edits, files } = answerLinesRequest(rows(TEAM), asked("old/a.ts"))
   expect([edits.length, files]).toEqual([1, [{ file: 1, path: "src/a.ts" }]])
 })
 
-test("nothing that may not be shown is sent", async () => {
-  const none = await answerLinesQuestion(rows(TEAM), asked("src/a.ts"), async () => new Map())
-  expect(none).toEqual({ workers: [], files: [], edits: [], ran: [], is_cut: false })
-})
-
-test("two histories are combined, and what this machine has counts as its own", async () => {
+test("two histories are combined, and what this machine has counts as its own", () => {
   const own = rows([{ source: "claude_code", id: "starter", path: "src/b.ts", at: AT - 2 * HOUR }])
-  const sent = await answerLinesQuestion(rows(TEAM), asked("src/b.ts"), all)
-  const { workers, editsOf, ran } = blameFacts({ lines: mergeLines(own, "/code/api", sent) }, "/code/api")
+  const sent = answerLinesRequest(rows(TEAM), asked("src/b.ts"))
+  const { workers, editsOf, commitRuns } = blameFacts({ lines: mergeLines(own, "/code/api", sent) }, "/code/api")
   const names = workers.map(({ ref }) => formatRef(ref))
   expect(names.filter((name) => name.endsWith(":starter"))).toEqual(["claude_code:starter"])
   expect(names).toContain("ann/claude_code:long-ago")
@@ -74,5 +69,5 @@ test("two histories are combined, and what this machine has counts as its own", 
   expect(edits.map(({ at }) => at)).toEqual([...edits.map(({ at }) => at)].sort((a, b) => a - b))
   expect(edits.at(-1)!.ref).toMatchObject({ source: "claude_code", id: "starter", number: 3 })
   expect([...edits[0]!.added]).toEqual([7, 8])
-  expect(ran.map(({ ref }) => formatRef(ref))).toContain("ann/claude_code:a#4")
+  expect(commitRuns.map(({ ref }) => formatRef(ref))).toContain("ann/claude_code:a#4")
 })

@@ -54,9 +54,9 @@ import { kiroRoots } from "../records.ts"
 import { parseKiro } from "./parse.ts"
 
 /**
- * Reads Kiro. The keys of units begin with the kind of store. Kiro's command line has used a table with one conversation per
- * folder (`v1:`), a table of all conversations (`v2:`), and one file per conversation (`file:`). Its editor has files (`ide:`).
- * Kiro's predecessor, Amazon Q's command line, has the tables.
+ * Reads Kiro's conversations. The key of a unit begins with the kind of store. Kiro's command line has used a table with one
+ * conversation per folder (`v1:`), a table of all conversations (`v2:`), and one file per conversation (`file:`). Kiro's editor
+ * uses files (`ide:`). Kiro's predecessor, Amazon Q's command line, uses the two tables.
  */
 export const kiroConnector: Connector = {
   source: "kiro",
@@ -112,7 +112,7 @@ function conversationsIn(db: ForeignDatabase, path: string): DatabaseSession[] {
   return [...newerConversations(db), ...olderConversations(db, statSync(path).mtimeMs)]
 }
 
-/** Lists the conversations in the newer table. One that continued in another folder has several rows. */
+/** Lists the conversations in the newer table. A conversation that was continued in another folder has several rows. */
 function newerConversations(db: ForeignDatabase): DatabaseSession[] {
   if (columnsOf(db, "conversations_v2").size === 0) return []
   const rows = db.all(
@@ -149,7 +149,7 @@ function read(unit: UnitWithFacts, after?: Cursor, scratch?: Scratch): Reading {
 const V2_COLUMNS = ["key", "conversation_id", "value", "created_at", "updated_at"]
 const V2_NEWEST = "where conversation_id = ? order by updated_at desc limit 1"
 
-/** Returns one record about the conversation and one per turn, which has a prompt and its answer. */
+/** Returns a record about the conversation, and one for each turn (a prompt and its answer). */
 function turnsIn(rows: RawRecord[], skip: (skipped: Skipped) => void): RawRecord[] {
   return rows.flatMap(({ value, ...row }) => {
     const conversation = parseObject(string(value) ?? "")
@@ -169,13 +169,13 @@ function identify(raw: RawRecord): string | undefined {
   return raw.type === "turn" && id !== undefined ? `turn ${id}` : undefined
 }
 
-// The name of the folders with the editor's logs, which is always the same. `workspace-sessions/<folder>/<id>.json` has the
-// order of the messages. The agent's texts and actions are in separate logs, one per execution: `<hash of the folder>/<this
-// name>/…`.
+// Reads the editor's sessions. `workspace-sessions/<folder>/<id>.json` lists the messages in order. The agent's texts and actions
+// are in separate logs, one per execution: `<hash of the folder>/<LOG_FOLDER>/…`.
 
+/** The editor gives this name to every folder of logs. */
 const LOG_FOLDER = "414d1636299d2b9e4ce7e17fb11f63e9"
 const MAX_INDEX_BYTES = 16 << 20
-const MAX_BYTES = 256 << 20
+const MAX_FILE_BYTES = 256 << 20
 /** The number of bytes of a log that are searched for the execution's id, which is one of the first fields. */
 const ID_SEARCH_BYTES = 1024
 
@@ -194,15 +194,15 @@ function* editorSessions(root: string, report: Report): Generator<Unit> {
       if (!stat) continue
       const id = name.slice(0, -5)
       const entry = index.find(({ sessionId }) => sessionId === id)
-      const logs = logCount(logFolder(root, string(entry?.workspaceDirectory)))
+      const logCount = countLogs(logFolder(root, string(entry?.workspaceDirectory)))
       const unit: EditorUnit = { ...unitOfFile(path, `ide:${workspace.name}/${id}`, stat), created: entry?.dateCreated }
-      yield { ...unit, stamp: `${unit.stamp}:${logs}` }
+      yield { ...unit, stamp: `${unit.stamp}:${logCount}` }
     }
   }
 }
 
-/** Counts the logs of a folder. The count is part of a session's stamp, because a new log may belong to that session. */
-function logCount(folder: string | undefined): number {
+/** Counts the logs in a folder. The count is part of a session's stamp, because a new log may belong to that session. */
+function countLogs(folder: string | undefined): number {
   return folder === undefined ? 0 : entriesOf(folder, () => {}).length
 }
 
@@ -212,7 +212,7 @@ function logFolder(root: string, workspace: string | undefined): string | undefi
 }
 
 function readEditorSession(unit: EditorUnit, after?: Cursor): Reading {
-  const file = parseObject(readText(unit.path, MAX_BYTES))
+  const file = parseObject(readText(unit.path, MAX_FILE_BYTES))
   if (!file) return incompleteReading(unit, after)
   const { sessionId, title, workspaceDirectory, history } = file
   const skipped: Skipped[] = []
@@ -256,7 +256,7 @@ function logsIn(folder: string | undefined): Map<string, string> {
 
 function actionsIn(path: string, skipped: Skipped[]): RawRecord[] {
   try {
-    const log = parseObject(readText(path, MAX_BYTES))
+    const log = parseObject(readText(path, MAX_FILE_BYTES))
     if (!log) throw new Error("not a complete JSON object")
     return records(log.actions).map(({ actionId, actionType, emittedAt, input, output }) => {
       const { originalContent, modifiedContent, ...request } = record(input) ?? {}

@@ -10,7 +10,10 @@ import { array, number, type RawRecord, record, records, string, time } from "..
 /** Parses the records of one kind of store into messages, and reports unknown types. */
 type KiroReader = (records: RawRecord[], countUnknown: (type: string) => void, id: string) => Message[]
 
-/** How each kind of store is parsed, and its authority. If several stores have a conversation, the newest kind wins. */
+/**
+ * The parser and the authority for each kind of store. If several stores have the same conversation, the newest kind of store
+ * wins.
+ */
 const STORES: Record<string, { read: KiroReader; authority: number }> = {
   v1: { read: turnMessages, authority: 1 },
   v2: { read: turnMessages, authority: 2 },
@@ -33,10 +36,10 @@ export function parseKiro(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     string(session.sessionId) ??
     unit.key.split(/[:/]/).at(-1)!
   const unknown = createCounts()
-  const keyOf = uniqueKeys()
+  const uniqueKey = uniqueKeys()
   const messages = store
     .read(entries, (type) => unknown.add(type), id)
-    .map((message) => ({ ...message, key: keyOf(message.key || `${id}:result`) }))
+    .map((message) => ({ ...message, key: uniqueKey(message.key || `${id}:result`) }))
   const title = string(session.title)
   const prompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
   const fields = {
@@ -81,7 +84,7 @@ function actionOf({ tool, args }: KiroCall): CallAction {
   return { reads }
 }
 
-/** Builds the result of a call. `outputs` are texts and objects. The object for a command contains its exit status. */
+/** Builds the message for a call's result. `outputs` are texts and objects. A command's object contains its exit status. */
 function kiroResult(
   call_id: string | undefined,
   call: KiroCall | undefined,
@@ -89,13 +92,13 @@ function kiroResult(
   isFailed: boolean,
 ): Message {
   const commandOutput = outputs.map(record).find((output) => output?.exit_status !== undefined)
-  const exit = /-?\d{1,10}$/.exec(String(commandOutput?.exit_status ?? ""))?.[0]
+  const exitCode = /-?\d{1,10}$/.exec(String(commandOutput?.exit_status ?? ""))?.[0]
   const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output: outputs.map(outputText).join("\n"),
     failed: isFailed,
-    exit_status: exit === undefined ? undefined : Number(exit),
+    exit_status: exitCode === undefined ? undefined : Number(exitCode),
     action: call ? actionOf(call) : {},
   })
   return {
@@ -106,7 +109,7 @@ function kiroResult(
   }
 }
 
-/** Returns an output as text: a command's as it was printed, anything else as JSON. */
+/** Returns an output as text. A command's output is returned as it was printed, any other object as JSON. */
 function outputText(output: unknown): string {
   const json = record(output)
   if (!json) return string(output) ?? ""
@@ -114,13 +117,13 @@ function outputText(output: unknown): string {
   return [json.stdout, json.stderr].flatMap((text) => string(text) ?? []).join("\n")
 }
 
-/** Parses the command line's files, which have one line per message of the person, the model or a tool. */
+/** Parses the command line's files. Each line has a prompt, an answer, or the results of tools. */
 function lineMessages(lines: RawRecord[], countUnknown: (type: string) => void, id: string): Message[] {
   const calls = new Map<string, KiroCall>()
-  return lines.flatMap((line, place): Message[] => {
+  return lines.flatMap((line, index): Message[] => {
     const data = record(line.data) ?? {}
     const content = records(data.content)
-    const key = string(data.message_id) ?? `${id}:${place}`
+    const key = string(data.message_id) ?? `${id}:${index}`
     const at = time(record(data.meta)?.timestamp) ?? time(line.timestamp)
     const timeField = at === undefined ? {} : { at }
     switch (line.kind) {
@@ -176,7 +179,7 @@ function lineResult(result: RawRecord, calls: Map<string, KiroCall>): Message {
 /** Parses the turns in the databases. Each has an input (a prompt or tool results) and the model's answer. */
 function turnMessages(turns: RawRecord[], countUnknown: (type: string) => void, id: string): Message[] {
   const calls = new Map<string, KiroCall>()
-  return turns.flatMap((turn, place) => {
+  return turns.flatMap((turn, index) => {
     if (turn.type !== "turn") {
       countUnknown(string(turn.type) ?? "(no type)")
       return []
@@ -184,7 +187,7 @@ function turnMessages(turns: RawRecord[], countUnknown: (type: string) => void, 
     const request = record(turn.request_metadata)
     const assistant = record(turn.assistant) ?? {}
     const answer = answerOf(assistant, request, countUnknown)
-    const answerKey = answer?.key ?? `${id}:${place}`
+    const answerKey = answer?.key ?? `${id}:${index}`
     const inputMessages = messagesOfInput(record(turn.user), calls, answerKey, countUnknown)
     for (const use of records(record(assistant.ToolUse)?.tool_uses)) calls.set(string(use.id) ?? "", callOf(use))
     return [...inputMessages, ...(answer ? [{ ...answer, key: answerKey }] : [])]
@@ -205,10 +208,10 @@ function messagesOfInput(
   const at = time(user.timestamp)
   const content = record(user.content) ?? {}
   for (const kind of Object.keys(content)) if (!KNOWN_CONTENT.includes(kind)) countUnknown(`user/${kind}`)
-  const variants = KNOWN_CONTENT.map((kind) => record(content[kind])).filter((one) => one !== undefined)
-  const results = variants.flatMap((one) => records(one.tool_use_results))
+  const variants = KNOWN_CONTENT.map((kind) => record(content[kind])).filter((variant) => variant !== undefined)
+  const results = variants.flatMap((variant) => records(variant.tool_use_results))
   const messages = results.map((result) => resultOf(result, calls, content.CancelledToolUses !== undefined))
-  const prompts = variants.flatMap((one) => string(one.prompt) ?? [])
+  const prompts = variants.flatMap((variant) => string(variant.prompt) ?? [])
   const parts: Part[] = prompts.map((text) => ({ type: "text", text, origin: "person" }))
   for (let n = number(user.images) ?? 0; n > 0 && parts.length < 100; n--)
     parts.push({ type: "image", text: "", origin: "person" })
@@ -255,7 +258,7 @@ function callPart(use: RawRecord): Part {
 }
 
 /** The beginnings of texts that the editor inserts into a person's turn before the first prompt. */
-const INJECTED = [
+const INJECTED_BEGINNINGS = [
   "# System Prompt",
   "# Identity",
   "<identity>",
@@ -265,9 +268,9 @@ const INJECTED = [
 
 /** Parses the editor's sessions. The actions of an execution follow the agent's message that started it. */
 function editorMessages(rows: RawRecord[], countUnknown: (type: string) => void, id: string): Message[] {
-  const rowsWithLog = new Set(rows.flatMap((row, place) => (rows[place + 1]?.type === "action" ? [row] : [])))
-  return rows.flatMap((row, place): Message[] => {
-    if (row.type === "action") return actionMessages(row, `${id}:${place}`, countUnknown)
+  const rowsWithLog = new Set(rows.flatMap((row, index) => (rows[index + 1]?.type === "action" ? [row] : [])))
+  return rows.flatMap((row, index): Message[] => {
+    if (row.type === "action") return actionMessages(row, `${id}:${index}`, countUnknown)
     if (row.type !== "history") {
       countUnknown(string(row.type) ?? "(no type)")
       return []
@@ -278,7 +281,7 @@ function editorMessages(rows: RawRecord[], countUnknown: (type: string) => void,
     // If there is a log, the message itself contains only a notice that work is in progress.
     if (!role || (role === "assistant" && rowsWithLog.has(row))) return []
     const parts = textParts(message.content, role)
-    return parts.length > 0 ? [{ key: `${id}:${string(message.id) ?? place}`, role, parts }] : []
+    return parts.length > 0 ? [{ key: `${id}:${string(message.id) ?? index}`, role, parts }] : []
   })
 }
 
@@ -287,18 +290,18 @@ function textParts(content: unknown, role: "user" | "assistant"): Part[] {
   return texts.flatMap((value): Part[] => {
     const text = string(value)
     if (text === undefined) return []
-    const isInjected = role === "user" && INJECTED.some((beginning) => text.startsWith(beginning))
+    const isInjected = role === "user" && INJECTED_BEGINNINGS.some((beginning) => text.startsWith(beginning))
     const origin: Origin = role === "assistant" ? "agent" : isInjected ? "injected" : "person"
     return [{ type: "text", text, origin }]
   })
 }
 
-function actionMessages(action: RawRecord, place: string, countUnknown: (type: string) => void): Message[] {
+function actionMessages(action: RawRecord, keyPrefix: string, countUnknown: (type: string) => void): Message[] {
   const [input, output] = [record(action.input) ?? {}, record(action.output) ?? {}]
   const at = time(action.emittedAt)
   const timeField = at === undefined ? {} : { at }
   const call_id = string(action.actionId)
-  const key = `${place}:${call_id ?? "action"}`
+  const key = `${keyPrefix}:${call_id ?? "action"}`
   const tool = string(action.actionType)
   if (tool === "say") {
     const text = string(output.message)

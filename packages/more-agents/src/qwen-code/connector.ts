@@ -10,16 +10,27 @@ import {
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
 import { cutLongTexts, digestOf } from "../../../../src/agents/kit/messages.ts"
-import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
+import {
+  HOOK_TIMEOUT_S,
+  type HookEvent,
+  NO_SUBAGENT,
+  openSkill,
+  proactiveHooks,
+  serverStart,
+  syncHook,
+  type Wiring,
+} from "../../../../src/agents/kit/wiring.ts"
 import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import { qwenCodeFolder, qwenCodeRoots } from "../records.ts"
 import { parseQwenCode } from "./parse.ts"
 
-/** Reads Qwen Code: a file per session, in a folder per project. Like Claude Code's, its records are a tree. */
+/**
+ * Reads Qwen Code's sessions: a file per session, in a folder per project. Its records form a tree, as in Claude Code's files.
+ */
 export const qwenCodeConnector: Connector = {
   source: "qwen_code",
-  version: 1,
+  version: 2,
   roots: qwenCodeRoots,
   discover: (root) => withProblems((report) => discover(root, report)),
   watched,
@@ -29,12 +40,12 @@ export const qwenCodeConnector: Connector = {
 }
 
 const MAX_META_BYTES = 1 << 20
-/** The folders with sessions. Earlier versions used `tmp`. */
+/** The folders that contain sessions. Earlier versions used `tmp`. */
 const SESSION_FOLDERS = ["projects", "tmp"]
 
 function watched(root: string): Watched[] {
-  return SESSION_FOLDERS.map((place) => ({
-    folder: join(root, place),
+  return SESSION_FOLDERS.map((folder) => ({
+    folder: join(root, folder),
     depth: 3,
     files: /^[^/]+\/(chats|subagents\/[^/]+)\/[^/]+\.jsonl$/,
   }))
@@ -68,7 +79,7 @@ function subagentAt(path: string, report: Report): RawRecord | undefined {
   return meta && { type: "dex-subagent", description: description || undefined, call: call || undefined }
 }
 
-/** Removes image bytes, signatures, copies of files, and measurements. */
+/** Removes image bytes, signatures, copies of files, and telemetry. */
 function stripRecord(raw: RawRecord): RawRecord {
   const { systemPayload, message, toolCallResult, ...rest } = raw
   const payload = record(systemPayload)
@@ -97,6 +108,14 @@ function stripResult({ responseParts: _, ...result }: RawRecord): RawRecord {
   return { ...result, resultDisplay: storedDisplay }
 }
 
+/** The output of Qwen Code's PreToolUse does not reach the model. */
+export const QWEN_CODE_HOOKS: readonly HookEvent[] = [
+  { event: "SessionStart" },
+  { event: "UserPromptSubmit" },
+  { event: "PostToolUse", tools: "read_file" },
+  { event: "PostToolUseFailure", tools: "run_shell_command" },
+]
+
 export const qwenCodeWiring: Wiring = {
   signs: (machine) => ({ paths: [qwenCodeFolder(machine)], program: "qwen" }),
   trust:
@@ -104,8 +123,13 @@ export const qwenCodeWiring: Wiring = {
   files: (machine, bin) => [
     {
       path: join(qwenCodeFolder(machine), "settings.json"),
-      additions: [{ type: "property", path: ["mcpServers", "dex"], value: { ...serverStart(bin), trust: true } }],
+      additions: [
+        { type: "property", path: ["mcpServers", "dex"], value: { ...serverStart(bin), trust: true } },
+        ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin, "any shell")),
+        ...proactiveHooks("qwen_code", QWEN_CODE_HOOKS, HOOK_TIMEOUT_S, bin, "any shell"),
+      ],
     },
+    openSkill(machine),
   ],
-  note: () => "no hooks and no sub-agent: untested with this program",
+  note: () => NO_SUBAGENT,
 }

@@ -11,6 +11,7 @@ import {
   type ConversationFields,
   imagePart,
   parsedFrom,
+  splitAddedText,
   splitInjected,
   uniqueKeys,
 } from "../../../../src/agents/kit/messages.ts"
@@ -27,7 +28,7 @@ const TOOLS: ToolNames = {
   edit: ["edit", "replace"],
 }
 
-/** Subtypes of records in the user's turn that Qwen Code inserted. */
+/** Subtypes of records that Qwen Code inserted into the user's turn. */
 const INJECTED_SUBTYPES = [
   "notification",
   "cron",
@@ -36,7 +37,7 @@ const INJECTED_SUBTYPES = [
   "agent_bootstrap",
   "omni_recall",
 ]
-const INJECTED_TAGS = ["system-reminder"]
+const INJECTED_TAGS = ["system-reminder", "qwen:user-prompt-submit-context"]
 
 /** Types of system records without content. */
 const IGNORED_SUBTYPES = [
@@ -75,7 +76,7 @@ export function parseQwenCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
   const [calls, abandonedIds] = [callsIn(entries), abandonedIn(entries)]
   const unknown = createCounts()
   const messages: Message[] = []
-  const keys = uniqueKeys()
+  const uniqueKey = uniqueKeys()
   let pendingUsage: Usage | undefined
   for (const entry of entries) {
     const content = contentOf(entry, calls, isSubagent)
@@ -87,7 +88,7 @@ export function parseQwenCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
     if (content === "unknown") unknown.add([entry.type, entry.subtype].filter(Boolean).join("/") || "(no type)")
     else if (content && content.parts.length > 0) {
       const at = time(entry.timestamp)
-      const key = keys(string(entry.uuid) ?? `${id}:${content.role}`)
+      const key = uniqueKey(string(entry.uuid) ?? `${id}:${content.role}`)
       const usage = content.role === "assistant" && pendingUsage
       if (usage) pendingUsage = undefined
       const abandonedField = abandonedIds.has(string(entry.uuid) ?? "") && { abandoned: true }
@@ -108,20 +109,22 @@ function idOf(entries: RawRecord[], unit: UnitName): string {
  * records that are not on the path to it are abandoned.
  */
 function abandonedIn(entries: RawRecord[]): Set<string> {
-  const parents = new Map(entries.flatMap((one) => (string(one.uuid) ? [[string(one.uuid)!, one.parentUuid]] : [])))
+  const parents = new Map(
+    entries.flatMap((entry) => (string(entry.uuid) ? [[string(entry.uuid)!, entry.parentUuid]] : [])),
+  )
   const lastMessage = entries.findLast(({ type, subtype, uuid }) => {
     const isMessage = type === "user" || type === "assistant" || type === "tool_result"
     return string(uuid) !== undefined && (isMessage || (type === "system" && subtype === "rewind"))
   })
-  const current = new Set<unknown>()
+  const activeUuids = new Set<unknown>()
   let currentUuid: unknown = lastMessage?.uuid
-  while (parents.has(currentUuid as string) && !current.has(currentUuid)) {
-    current.add(currentUuid)
+  while (parents.has(currentUuid as string) && !activeUuids.has(currentUuid)) {
+    activeUuids.add(currentUuid)
     currentUuid = parents.get(currentUuid as string)
   }
   // If a record is missing, its predecessors are unknown, so nothing is marked as abandoned.
   if (currentUuid !== null && currentUuid !== undefined) return new Set()
-  return new Set([...parents.keys()].filter((uuid) => !current.has(uuid)))
+  return new Set([...parents.keys()].filter((uuid) => !activeUuids.has(uuid)))
 }
 
 function callsIn(entries: RawRecord[]): Map<string, Call> {
@@ -189,8 +192,8 @@ function answerOf(entry: RawRecord): Content {
 }
 
 /**
- * Parses token counts. The prompt's tokens include the cached ones. Not every provider counts thoughts as part of the answer,
- * so the answer is taken to be the total without the prompt, if that is more.
+ * Parses token counts. The prompt's tokens include the cached ones. Some providers do not count thoughts as part of the answer,
+ * so dex uses the total minus the prompt if that is larger.
  */
 function qwenUsage(counts: RawRecord | undefined): Usage | undefined {
   const countOf = (field: string) => Math.max(0, number(counts?.[field]) ?? 0)
@@ -214,10 +217,11 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
     const call_id = string(response.id) ?? string(outcome.callId)
     const call = calls.get(call_id ?? "")
     const answer = record(response.response) ?? {}
-    const output = (string(answer.output) ?? string(answer.error) ?? "").replace(OUTPUT_LABEL, "$1\n")
+    const { text, added } = splitAddedText(string(answer.output) ?? string(answer.error) ?? "")
+    const output = text.replace(OUTPUT_LABEL, "$1\n")
     const display = record(outcome.resultDisplay) ?? {}
     const exit_status = number(display.exitCode) ?? exitCodeIn(output)
-    return resultOfCall({
+    const result = resultOfCall({
       tool: string(response.name) ?? call?.tool,
       call_id,
       output,
@@ -225,21 +229,22 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
       exit_status: call && exit_status !== undefined ? exit_status : undefined,
       action: call ? actionOf(call, display) : {},
     })
+    return { ...result, parts: [result.part, ...added] }
   })
   const images = partsOf(entry).flatMap((part) =>
     part.image === undefined ? [] : [imagePart(part.image, "local_tool")],
   )
-  const effects = results.flatMap((one) => one.effects)
+  const effects = results.flatMap((result) => result.effects)
   return {
     role: "tool",
-    parts: [...results.map(({ part }) => part), ...images],
+    parts: [...results.flatMap(({ parts }) => parts), ...images],
     effects: effects.length > 0 ? effects : undefined,
   }
 }
 
 /**
- * Matches the text before a command's output. The output is put on a line of its own, so that git's report of a commit is found
- * in it.
+ * Matches the text before a command's output. The output is moved to a new line, because git's report of a commit is recognised
+ * only at the beginning of a line.
  */
 const OUTPUT_LABEL = /^(Command: [\s\S]*?\nOutput:) (?=\S)/
 
@@ -249,8 +254,8 @@ function exitCodeIn(output: string): number | undefined {
 }
 
 /**
- * Derives the action of a call. The displayed diff is preferred, because it has line numbers. If the diff was too long, a
- * sentence is displayed instead.
+ * Derives the action of a call. The displayed diff is preferred, because it has line numbers. If the diff was too long, Qwen Code
+ * displayed a sentence instead.
  */
 function actionOf({ tool, args }: Call, display: RawRecord): CallAction {
   const requestedAction = actionByName(TOOLS, tool, args)
@@ -275,14 +280,14 @@ function conversationFields(
   abandonedIds: Set<string>,
   subagent: UnitName | undefined,
 ): ConversationFields {
-  const current = entries.filter(({ uuid }) => !abandonedIds.has(string(uuid) ?? ""))
-  const lastValue = (field: string) => string(current.findLast((one) => string(one[field]))?.[field])
+  const currentEntries = entries.filter(({ uuid }) => !abandonedIds.has(string(uuid) ?? ""))
+  const lastValue = (field: string) => string(currentEntries.findLast((entry) => string(entry[field]))?.[field])
   const facts = entries.findLast(({ type }) => type === "dex-subagent")
   const parent = record(entries.find(({ subtype }) => subtype === "parent_session")?.systemPayload)
   return {
     id,
     kind: subagent ? "subagent" : "person",
-    title: titleOf(current) ?? titleFromDescription(facts),
+    title: titleOf(currentEntries) ?? titleFromDescription(facts),
     cwds: entries.map(({ cwd }) => cwd),
     git_branch: lastValue("gitBranch"),
     agent_version: lastValue("version"),
@@ -293,9 +298,9 @@ function conversationFields(
   }
 }
 
-/** Returns the session's title. It is written repeatedly, so the last one is used. */
-function titleOf(current: RawRecord[]): Title | undefined {
-  const payload = record(current.findLast(({ subtype }) => subtype === "custom_title")?.systemPayload)
+/** Returns the session's title. Qwen Code records the title repeatedly, so the last record is used. */
+function titleOf(currentEntries: RawRecord[]): Title | undefined {
+  const payload = record(currentEntries.findLast(({ subtype }) => subtype === "custom_title")?.systemPayload)
   const text = string(payload?.customTitle)
   return text === undefined ? undefined : { text, from: payload?.titleSource === "auto" ? "agent" : "person" }
 }

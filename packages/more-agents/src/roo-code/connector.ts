@@ -19,12 +19,12 @@ import { rooCodeRoots } from "../records.ts"
 import { parseRooCode } from "./parse.ts"
 
 /**
- * Reads Roo Code: a folder per task, with the requests to the model, the content of the window, and a history entry. All these
- * files are rewritten at every change.
+ * Reads Roo Code's tasks: a folder per task, with a file of requests to the model, a file of the window's content, and a history
+ * entry. Roo Code rewrites all of these files whenever the task changes.
  */
 export const rooCodeConnector: Connector = {
   source: "roo_code",
-  version: 1,
+  version: 2,
   roots: rooCodeRoots,
   discover: (root) => withProblems((report) => discover(root, report)),
   watched: (root) => [
@@ -47,7 +47,7 @@ const FILE_NAMES = [
   "ui_messages.json",
   "claude_messages.json",
 ] as const
-const MAX_BYTES = 256 << 20
+const MAX_FILE_BYTES = 256 << 20
 
 /** Yields one unit per task. The name of the task's folder is its id. The unit's stamp covers all files of the task. */
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
@@ -87,7 +87,7 @@ function read(unit: Unit, after?: Cursor): Reading {
 function contentOf(path: string, name: string, skipped: Skipped[]): RawRecord | unknown[] | undefined {
   let text: string
   try {
-    text = readText(path, MAX_BYTES)
+    text = readText(path, MAX_FILE_BYTES)
   } catch (error) {
     if (codeOf(error) !== "ENOENT") skipped.push({ reason: messageOf(error), where: name })
     return undefined

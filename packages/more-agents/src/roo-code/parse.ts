@@ -28,41 +28,46 @@ export function parseRooCode(rows: Iterable<RawRecord>, unit: UnitName): Parsed 
   const unknown = createCounts()
   let history: RawRecord = {}
   const turns: RawRecord[] = []
-  const window: RawRecord[] = []
+  const windowRows: RawRecord[] = []
   for (const row of rows) {
     if (row.file === "history") history = row
-    else if (row.file === "window") window.push(row)
+    else if (row.file === "window") windowRows.push(row)
     else if (row.file === "api" || row.file === "older")
-      (string(row.role) || row.type === "reasoning" ? turns : window).push(row)
+      (string(row.role) || row.type === "reasoning" ? turns : windowRows).push(row)
     else unknown.add(`file ${String(row.file)}`)
   }
   const parent = string(history.parentTaskId)
   const promptOrigin: Origin = parent === undefined ? "person" : "agent"
-  const workspace = string(history.workspace) ?? string(history.cwd)
-  const count = (type: string) => unknown.add(type)
+  const workspace = string(history.workspace) ?? string(history.cwd) ?? findWorkspace(turns)
+  const countUnknown = (type: string) => unknown.add(type)
   const messages =
     turns.length > 0
-      ? messagesOfTurns(turns, { id: unit.key, promptOrigin, workspace, count })
-      : windowMessages(window, { id: unit.key, promptOrigin, count })
-  addUsages(messages, window, history)
+      ? messagesOfTurns(turns, { id: unit.key, promptOrigin, workspace, countUnknown })
+      : windowMessages(windowRows, { id: unit.key, promptOrigin, countUnknown })
+  addUsages(messages, windowRows, history)
   const times = messages.some(({ at }) => at !== undefined) ? [] : [history.ts]
   return parsedFrom({ id: unit.key, cwd: workspace, parent, times, messages }, unknown)
 }
 
-type TaskContext = { id: string; promptOrigin: Origin; workspace: string | undefined; count: (type: string) => void }
+type TaskContext = {
+  id: string
+  promptOrigin: Origin
+  workspace: string | undefined
+  countUnknown: (type: string) => void
+}
 
-function messagesOfTurns(turns: RawRecord[], { id, promptOrigin, workspace, count }: TaskContext): Message[] {
-  const keys = uniqueKeys()
+function messagesOfTurns(turns: RawRecord[], { id, promptOrigin, workspace, countUnknown }: TaskContext): Message[] {
+  const uniqueKey = uniqueKeys()
   const calls = new Map<string, RooCall>()
   const messages: Message[] = []
   let model: string | undefined
   for (const [index, turn] of turns.entries()) {
     const at = time(turn.ts)
     model = findModel(turn) ?? model
-    const content = contentOfTurn(turn, { promptOrigin, workspace, calls, count })
+    const content = contentOfTurn(turn, { promptOrigin, workspace, calls, countUnknown })
     if (content.parts.length === 0) continue
     messages.push({
-      key: keys(`${id}:${number(turn.ts) ?? index}:${string(turn.role) ?? "assistant"}`),
+      key: uniqueKey(`${id}:${number(turn.ts) ?? index}:${string(turn.role) ?? "assistant"}`),
       at,
       ...content,
       model: content.role === "assistant" && model !== undefined ? model : undefined,
@@ -73,30 +78,30 @@ function messagesOfTurns(turns: RawRecord[], { id, promptOrigin, workspace, coun
 
 /**
  * Adds usage to the answers. The window records the usage of each request before its answer. Without these records, only the
- * total is known, and is added to the last answer.
+ * total is known; it is added to the last answer.
  */
 function addUsages(messages: Message[], window: RawRecord[], history: RawRecord): void {
   const answers = messages.filter(({ role }) => role === "assistant")
   if (answers.length === 0) return
-  const requests = window.flatMap((one) => {
+  const requests = window.flatMap((row) => {
     const usage =
-      one.say === "api_req_started" ? rooUsage(parseObject(string(one.text) ?? "") ?? {}, "cost") : undefined
-    return usage ? [{ usage, at: time(one.ts) ?? 0 }] : []
+      row.say === "api_req_started" ? rooUsage(parseObject(string(row.text) ?? "") ?? {}, "cost") : undefined
+    return usage ? [{ usage, at: time(row.ts) ?? 0 }] : []
   })
-  let nextAnswer = 0
+  let nextAnswerIndex = 0
   for (const { usage, at } of requests) {
     const answerIndex = answers.findIndex(
-      (answer, index) => index >= nextAnswer && (answer.at === undefined || answer.at >= at),
+      (answer, index) => index >= nextAnswerIndex && (answer.at === undefined || answer.at >= at),
     )
     const answer = answers[answerIndex === -1 ? answers.length - 1 : answerIndex]!
     answer.usage = addRequest(answer.usage, usage)
-    nextAnswer = answerIndex === -1 ? answers.length : answerIndex + (answer.at === undefined ? 1 : 0)
+    nextAnswerIndex = answerIndex === -1 ? answers.length : answerIndex + (answer.at === undefined ? 1 : 0)
   }
   const total = requests.length === 0 ? rooUsage(history, "totalCost") : undefined
   if (total) answers.at(-1)!.usage = total
 }
 
-/** Parses token counts. The number of sent tokens includes those that were read from and written to the cache. */
+/** Parses token counts. The number of sent tokens includes the tokens that were read from and written to the cache. */
 function rooUsage(counts: RawRecord, costField: string): Usage | undefined {
   const countOf = (field: string) => number(counts[field]) ?? 0
   const [sent, output, cache_read, cache_write] = [
@@ -107,20 +112,20 @@ function rooUsage(counts: RawRecord, costField: string): Usage | undefined {
   ]
   if (sent + output === 0) return undefined
   const cost = countOf(costField)
-  const input = sent >= cache_read + cache_write ? sent - cache_read - cache_write : sent // older versions did not include them
+  const input = sent >= cache_read + cache_write ? sent - cache_read - cache_write : sent // older versions did not count cached tokens as sent
   return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
 }
 
 export type RooCall = { tool: string | undefined; args: RawRecord }
 /**
- * The state while turns are parsed. `calls` maps the ids of earlier calls to the calls. The key `""` is the last call that was
- * written inside a text.
+ * The state while turns are parsed. `calls` maps ids to the earlier calls. The id `""` stands for the last call that was written
+ * inside a text.
  */
 type TurnContext = {
   promptOrigin: Origin
   workspace: string | undefined
   calls: Map<string, RooCall>
-  count: (type: string) => void
+  countUnknown: (type: string) => void
 }
 type Content = Pick<Message, "role" | "parts" | "effects">
 
@@ -134,14 +139,28 @@ function contentOfTurn(turn: RawRecord, context: TurnContext): Content {
   return turn.role === "assistant" ? answerOf(turn, blocks, context) : promptOf(blocks, context)
 }
 
-/** Finds the model in the text that Roo Code adds to a prompt. */
+/** Finds the model in a turn's own field, or in the text that Roo Code adds to a prompt. */
 export function findModel(turn: RawRecord): string | undefined {
   if (string(turn.model)) return string(turn.model)
   const texts = records(turn.content).flatMap(({ text }) => string(text) ?? [])
   return texts.map((text) => /<model>([^<\n]{1,100})<\/model>/.exec(text)?.[1]).find((name) => name !== undefined)
 }
 
-function answerOf(turn: RawRecord, blocks: RawRecord[], { calls, count }: TurnContext): Content {
+/** Finds the folder in the text that Kilo Code and older versions of Roo Code add to a prompt, if there is no history entry. */
+function findWorkspace(turns: RawRecord[]): string | undefined {
+  for (const { role, content } of turns) {
+    if (role !== "user") continue
+    for (const block of typeof content === "string" ? [{ text: content }] : records(content)) {
+      const text = string(block.text) ?? ""
+      const details = text.slice(text.lastIndexOf("<environment_details>"))
+      const folder = /^# Current Workspace Directory \(([^)\n]{1,4000})\)/m.exec(details)?.[1]
+      if (folder !== undefined && text.includes("<environment_details>")) return folder
+    }
+  }
+  return undefined
+}
+
+function answerOf(turn: RawRecord, blocks: RawRecord[], { calls, countUnknown }: TurnContext): Content {
   const parts = thinkingParts(turn.reasoning_content)
   for (const block of blocks) {
     if (block.type === "text") parts.push(...writtenParts(string(block.text) ?? "", calls))
@@ -152,7 +171,7 @@ function answerOf(turn: RawRecord, blocks: RawRecord[], { calls, count }: TurnCo
       if (id !== undefined) calls.set(id, { tool, args })
       parts.push(callPart(tool, args, id))
     } else if (block.type !== "redacted_thinking" && block.type !== "thoughtSignature")
-      count(`content ${String(block.type)}`)
+      countUnknown(`content ${String(block.type)}`)
   }
   return { role: "assistant", parts }
 }
@@ -200,7 +219,7 @@ function promptOf(blocks: RawRecord[], context: TurnContext): Content {
       const id = string(block.tool_use_id)
       add(resultOf(context.calls.get(id ?? ""), id, resultText(block.content), block.is_error === true, context))
     } else if (block.type === "image") parts.push(imagePart(block.image, context.promptOrigin))
-    else if (block.type !== "text") context.count(`content ${String(block.type)}`)
+    else if (block.type !== "text") context.countUnknown(`content ${String(block.type)}`)
     else if (/^\[[\w ]{3,60}( for '[^\n]{0,4000}')?\] Result:/.test(text)) {
       isOutputNext = true
       const output = text.slice(text.indexOf("Result:") + "Result:".length).trim()
@@ -325,8 +344,8 @@ const WRITTEN_TOOLS = [
 ]
 
 /**
- * Finds calls in a text. A tag that is never closed is text. Takes linear time, because a closing tag that is missing is
- * searched for only once.
+ * Finds calls in a text. A tag that is never closed is text. Takes linear time, because a missing closing tag is searched for
+ * only once.
  */
 export function findWrittenCalls(text: string): WrittenCall[] {
   const calls: WrittenCall[] = []
@@ -348,12 +367,14 @@ export function findWrittenCalls(text: string): WrittenCall[] {
   return calls
 }
 
-const ARGUMENTS = ["path", "content", "diff", "command", "regex", "query", "result", "question", "mode", "message"]
-const MORE_ARGUMENTS = ["server_name", "tool_name", "arguments", "uri", "search", "replace", "line", "todos"]
+const ARGUMENT_NAMES = (
+  "path content diff command regex query result question mode message " +
+  "server_name tool_name arguments uri search replace line todos"
+).split(" ")
 
 function writtenArgs(inner: string): RawRecord {
   const args: RawRecord = {}
-  for (const name of [...ARGUMENTS, ...MORE_ARGUMENTS]) {
+  for (const name of ARGUMENT_NAMES) {
     const [openTag, closeTag] = [`<${name}>`, `</${name}>`]
     const from = inner.indexOf(openTag)
     const to = inner.lastIndexOf(closeTag)
@@ -386,12 +407,12 @@ const IGNORED_KINDS = [
   ...["too_many_tools_warning", "auto_approval_max_req_reached"],
 ]
 
-/** Parses the content of the window. It is used if a task's file of turns is gone. */
+/** Parses the content of the window, which replaces the file of turns if a task no longer has one. */
 function windowMessages(
   windowRows: RawRecord[],
-  { id, promptOrigin, count }: { id: string; promptOrigin: Origin; count: (type: string) => void },
+  { id, promptOrigin, countUnknown }: { id: string; promptOrigin: Origin; countUnknown: (type: string) => void },
 ): Message[] {
-  const keys = uniqueKeys()
+  const uniqueKey = uniqueKeys()
   let isFirst = true
   return windowRows.flatMap((row, index): Message[] => {
     const kind = string(row.say) ?? string(row.ask)
@@ -400,11 +421,11 @@ function windowMessages(
     const isPrompt = kind === "user_feedback" || kind === "user_feedback_diff" || (kind === "text" && isFirst)
     if (kind === "text") isFirst = false
     const part = text === undefined ? undefined : partOf(kind, text, isPrompt ? promptOrigin : undefined)
-    if (part === "unknown") count(`shown ${kind}`)
+    if (part === "unknown") countUnknown(`shown ${kind}`)
     if (part === undefined || part === "unknown") return []
     const at = time(row.ts)
     const role = isPrompt ? "user" : part.origin === "agent" ? "assistant" : "tool"
-    return [{ key: keys(`${id}:${number(row.ts) ?? index}`), role, at, parts: [part] }]
+    return [{ key: uniqueKey(`${id}:${number(row.ts) ?? index}`), role, at, parts: [part] }]
   })
 }
 

@@ -27,8 +27,8 @@ import { vscodeRoots } from "../records.ts"
 import { parseVscode } from "./parse.ts"
 
 /**
- * Reads Copilot's chat in VS Code: one file per session, in the storage of its workspace. Before version 1.109, the file is
- * JSON that is rewritten completely; since then, it is a log of changes.
+ * Reads Copilot's chats in VS Code: one file per session, in the storage of its workspace. Before version 1.109, the file was
+ * JSON that was rewritten completely; since then, it has been a log of changes.
  */
 export const vscodeConnector: Connector = {
   source: "vscode",
@@ -42,7 +42,7 @@ export const vscodeConnector: Connector = {
 }
 
 const FOLDERS_WITHOUT_WORKSPACE = ["emptyWindowChatSessions", "transferredChatSessions"]
-const SESSION = /\.jsonl?$/
+const SESSION_FILE = /\.jsonl?$/
 
 function watched(root: string): Watched[] {
   return [
@@ -54,7 +54,7 @@ function watched(root: string): Watched[] {
     ...FOLDERS_WITHOUT_WORKSPACE.map((name) => ({
       folder: join(root, "globalStorage", name),
       depth: 0,
-      files: SESSION,
+      files: SESSION_FILE,
     })),
   ]
 }
@@ -73,7 +73,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
 /** Finds sessions. A session that was written in both formats has two units, of which the log has the higher authority. */
 function* sessionsIn(folder: string, report: Report): Generator<Unit> {
   for (const { name } of entriesOf(folder, report)) {
-    if (!SESSION.test(name)) continue
+    if (!SESSION_FILE.test(name)) continue
     const path = join(folder, name)
     const unit = unitAt(path, name, report)
     if (unit) yield unit
@@ -105,33 +105,33 @@ const OMITTED_FIELDS = new Set([
 ])
 
 function stripVscode(raw: RawRecord): RawRecord {
-  return cutLongTexts(withoutNoise(raw) as RawRecord)
+  return cutLongTexts(withoutOmittedFields(raw) as RawRecord)
 }
 
 function stripEntry(entry: RawRecord): RawRecord | undefined {
-  const isNoise = array(entry.k).some((key) => typeof key === "string" && OMITTED_FIELDS.has(key))
-  return isNoise ? undefined : stripVscode(entry)
+  const isOmitted = array(entry.k).some((key) => typeof key === "string" && OMITTED_FIELDS.has(key))
+  return isOmitted ? undefined : stripVscode(entry)
 }
 
-function withoutNoise(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNoise)
+function withoutOmittedFields(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutOmittedFields)
   if (!isRecord(value)) return value
   const storedFields = Object.entries(value).filter(([key]) => !OMITTED_FIELDS.has(key))
-  return Object.fromEntries(storedFields.map(([key, field]) => [key, withoutNoise(field)]))
+  return Object.fromEntries(storedFields.map(([key, field]) => [key, withoutOmittedFields(field)]))
 }
 
 export const vscodeWiring: Wiring = {
-  signs: (machine) => ({ paths: [folder(machine)] }),
+  signs: (machine) => ({ paths: [userFolder(machine)] }),
   files: (machine, bin) => [
     {
-      path: join(folder(machine), "mcp.json"),
+      path: join(userFolder(machine), "mcp.json"),
       additions: [{ type: "property", path: ["servers", "dex"], value: { type: "stdio", ...serverStart(bin) } }],
     },
   ],
 }
 
-/** The folder with the user's settings of the stable edition and its default profile. */
-function folder({ home, env, platform }: Machine): string {
+/** Returns the folder of the user's settings for VS Code's stable edition and its default profile. */
+function userFolder({ home, env, platform }: Machine): string {
   if (platform === "darwin") return join(home, "Library", "Application Support", "Code", "User")
   if (platform === "win32") return join(env.APPDATA ?? join(home, "AppData", "Roaming"), "Code", "User")
   return join(env.XDG_CONFIG_HOME || join(home, ".config"), "Code", "User")

@@ -43,10 +43,10 @@ export function parseVscode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const replayedSession = replaySession(log, () => unknown.add("(a change to a missing field)"))
   const current = replayedSession ?? session
   const id = string(current.sessionId) ?? unit.key.replace(/\.jsonl?$/, "")
-  const keys = uniqueKeys()
+  const uniqueKey = uniqueKeys()
   const messages = [...requests, ...records(replayedSession?.requests)]
     .flatMap((request, index) => messagesOf(request, `${id}:${index}`, (type) => unknown.add(type)))
-    .map((message) => ({ ...message, key: keys(message.key) }))
+    .map((message) => ({ ...message, key: uniqueKey(message.key) }))
   const fields = {
     id,
     title: string(current.customTitle) ?? current.computedTitle,
@@ -98,7 +98,7 @@ function vscodeUsage(metadata: RawRecord | undefined): Usage | undefined {
   return usageFrom({ input: metadata?.promptTokens, output: metadata?.outputTokens })
 }
 
-/** Types of items that show progress, ask the person something, or repeat other content. */
+/** Types of items that show progress, ask the person a question, or repeat other content. */
 const IGNORED_ITEMS = new Set([
   ...["undoStop", "codeblockUri", "prepareToolInvocation", "progressMessage", "progressTask", "progressTaskSerialized"],
   ...[
@@ -125,7 +125,7 @@ const IGNORED_ITEMS = new Set([
 ])
 
 type Content = { parts: Part[]; effects: Effect[] }
-/** A call as the model requested it. The window's record of the call does not contain this. */
+/** A tool call as the model requested it, with its output. The window's record of the call lacks these details. */
 type Call = { name: string | undefined; args: RawRecord; output: string | undefined }
 
 export function parseResponse(request: RawRecord, countUnknown: (type: string) => void): Content {
@@ -161,7 +161,7 @@ function callsOf(metadata: RawRecord | undefined): Map<string, Call> {
   )
 }
 
-/** Removes the numeric suffix that the id of a call has in the model's rounds. */
+/** Removes the numeric suffix that a call's id has in the requests to the model. */
 function plainId(id: string): string {
   return id.replace(/__vscode-\d{1,15}$/, "")
 }
@@ -184,13 +184,13 @@ function textOfResult(piece: unknown): string {
 
 function addText(parts: Part[], text: string | undefined): void {
   if (text === undefined) return
-  const last = parts.at(-1)
-  if (last?.type === "text" && last.origin === "agent") last.text += text
+  const lastPart = parts.at(-1)
+  if (lastPart?.type === "text" && lastPart.origin === "agent") lastPart.text += text
   else if (text.trim() !== "") parts.push({ type: "text", text, origin: "agent" })
 }
 
 function addThought(parts: Part[], value: unknown): void {
-  const text = Array.isArray(value) ? value.filter((one) => typeof one === "string").join("\n") : string(value)
+  const text = Array.isArray(value) ? value.filter((line) => typeof line === "string").join("\n") : string(value)
   if (text) parts.push({ type: "thinking", text, origin: "agent" })
 }
 
@@ -198,7 +198,7 @@ function addNotice(parts: Part[], text: string | undefined): void {
   if (text !== undefined) parts.push({ type: "text", text, origin: "local_tool" })
 }
 
-/** Returns a text, or the value of `{ value }`. */
+/** Returns the text of a field, which is a string or an object `{ value }`. */
 function textIn(value: unknown): string | undefined {
   return string(value) ?? string(record(value)?.value)
 }
@@ -245,7 +245,9 @@ function outputIn(data: RawRecord | undefined, details: RawRecord | undefined): 
   return pieces.length === 0 ? undefined : pieces.join("\n")
 }
 
-/** Returns hunks with the inserted lines. The replaced lines are not recorded. Changes inside a line are skipped. */
+/**
+ * Returns hunks with only the inserted lines, because VS Code does not record the replaced lines. Skips changes inside a line.
+ */
 function hunksOfGroup(item: RawRecord): Hunk[] {
   const path = pathOfUri(item.uri)
   if (path === undefined) return []
@@ -264,11 +266,11 @@ function pathOfUri(value: unknown): string | undefined {
   try {
     return fileUri?.startsWith("file:") ? fileURLToPath(fileUri) : undefined
   } catch {
-    return undefined // a URI of another platform
+    return undefined // a URI from another platform cannot be converted
   }
 }
 
-/** Adds edits. Skips files whose edits a tool call has already reported, because the window shows those edits again. */
+/** Adds edits, except edits to files that a tool call has already reported, because the window shows such edits again. */
 function addEdits({ parts, effects }: Content, edits: Hunk[]): void {
   const editedPaths = new Set(
     effects.flatMap((effect) => (effect.type === "file" && effect.action === "edited" ? effect.path : [])),
@@ -280,7 +282,7 @@ function addEdits({ parts, effects }: Content, edits: Hunk[]): void {
   effects.push(...editEffects(hunks))
 }
 
-/** The names that the model uses for tools, and those that the window uses. */
+/** The names that tools have in requests to the model and in the window. */
 const TOOLS: ToolNames = {
   command: ["run_in_terminal", "copilot_runInTerminal"],
   read: ["read_file", "copilot_readFile"],
@@ -330,7 +332,7 @@ function isLogEntry({ kind }: RawRecord): boolean {
 
 function tryToApply(session: RawRecord, { kind, k, i }: RawRecord, value: unknown): boolean {
   const path = array(k)
-  const parent = path.slice(0, -1).reduce<unknown>((at, step) => fieldIn(at, step)?.get(), session)
+  const parent = path.slice(0, -1).reduce<unknown>((container, step) => fieldIn(container, step)?.get(), session)
   const field = fieldIn(parent, path.at(-1))
   if (!field) return false
   if (kind === DELETE) field.set(undefined)
@@ -345,7 +347,7 @@ function tryToApply(session: RawRecord, { kind, k, i }: RawRecord, value: unknow
 
 type Field = { get(): unknown; set(value: unknown): void }
 
-/** Finds a field of an object or an item of a list. The item may be the one after the last, but no later one. */
+/** Finds a field of an object or an item of a list. The index of an item may be at most one past the end of the list. */
 function fieldIn(container: unknown, key: unknown): Field | undefined {
   if (Array.isArray(container)) {
     if (typeof key !== "number" || !Number.isInteger(key) || key < 0 || key > container.length) return undefined

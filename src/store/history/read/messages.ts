@@ -10,23 +10,25 @@ import { type OnDamage, tryParseJson } from "../rot/checked-rows.ts"
 import { isIntact } from "../rot/sums.ts"
 import type { MessageVersion, StoredMessage } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
-import { type Owner, ownerOf, rowsOf } from "./rows.ts"
+import { findStoredConversation, rowsOf, type StoredConversation } from "./rows.ts"
 
 /** Loads messages. Those that cannot be read are left out and reported to `onDamage`. */
 export function loadMessages(db: Db, ref: Ref, numbers: number[] | undefined, onDamage: OnDamage): StoredMessage[] {
-  const owner = ownerOf(db, ref)
-  if (owner === undefined) return []
-  const { id } = owner
+  const conversation = findStoredConversation(db, ref)
+  if (conversation === undefined) return []
+  const { id } = conversation
   const reportDamage = () => onDamage(ref)
-  const rows = numbers ? chosenRows(db, owner, numbers, reportDamage) : rowsOf(db, "message", owner, reportDamage)
+  const rows = numbers
+    ? rowsWithNumbers(db, conversation, numbers, reportDamage)
+    : rowsOf(db, "message", conversation, reportDamage)
   const byChunk = Map.groupBy(rows, (row) => row.chunk)
   const messages: { position: number; message: StoredMessage }[] = []
-  for (const [chunk, members] of byChunk) {
-    const block = rowQuery(db, BODY_ROW, TABLES.body).get(id, chunk)
-    const isComplete = block !== undefined && isIntact(db, "body", block)
-    const read = isComplete ? bodiesOf(block.data, members) : []
-    if (read.length < members.length) reportDamage()
-    for (const { row, body } of read)
+  for (const [chunk, chunkRows] of byChunk) {
+    const block = rowQuery(db, SELECT_BODY, TABLES.body).get(id, chunk)
+    const isReadable = block !== undefined && isIntact(db, "body", block)
+    const bodies = isReadable ? bodiesOf(block.data, chunkRows) : []
+    if (bodies.length < chunkRows.length) reportDamage()
+    for (const { row, body } of bodies)
       messages.push({ position: row.position ?? row.number, message: toMessage(row, body) })
   }
   return messages.sort((a, b) => a.position - b.position).map(({ message }) => message)
@@ -36,16 +38,21 @@ type MessageRow = RowIn<"message">
 
 type Body = { n: number; model?: string; usage?: Usage; parts: Message["parts"]; effects?: Effect[] }
 
-const BODY_ROW = "select * from body where conversation_id = ? and chunk = ?"
+const SELECT_BODY = "select * from body where conversation_id = ? and chunk = ?"
 
-const MESSAGE_ROW = "select * from message where conversation_id = ? and number = ?"
+const SELECT_MESSAGE = "select * from message where conversation_id = ? and number = ?"
 
-function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => void): MessageRow[] {
-  const get = rowQuery(db, MESSAGE_ROW, TABLES.message)
-  const wanted = new Set(numbers)
-  const rows = [...wanted].flatMap((number) => get.get(owner.id, number) ?? [])
-  if (rows.length === wanted.size && rows.every((row) => isIntact(db, "message", row))) return rows
-  return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number))
+function rowsWithNumbers(
+  db: Db,
+  conversation: StoredConversation,
+  numbers: number[],
+  onDamage: () => void,
+): MessageRow[] {
+  const query = rowQuery(db, SELECT_MESSAGE, TABLES.message)
+  const numberSet = new Set(numbers)
+  const rows = [...numberSet].flatMap((number) => query.get(conversation.id, number) ?? [])
+  if (rows.length === numberSet.size && rows.every((row) => isIntact(db, "message", row))) return rows
+  return rowsOf(db, "message", conversation, onDamage).filter((row) => numberSet.has(row.number))
 }
 
 /** Returns each row whose body can be read. A single body is looked up in its block; for several, the block is decoded. */
@@ -76,8 +83,8 @@ function toMessage(row: MessageRow, body: Body): StoredMessage {
 }
 
 export function readVersions(db: Db, ref: Ref, onDamage: OnDamage): MessageVersion[] {
-  const owner = ownerOf(db, ref)
-  const rows = owner ? rowsOf(db, "message", owner, () => onDamage(ref)) : []
+  const conversation = findStoredConversation(db, ref)
+  const rows = conversation ? rowsOf(db, "message", conversation, () => onDamage(ref)) : []
   return rows
     .map(({ number, version, flags }) => ({ number, version, copied: (flags & MESSAGE_FLAGS.copied) !== 0 }))
     .sort((a, b) => a.number - b.number)

@@ -9,25 +9,21 @@ import { type RowCounts, readRowCounts } from "../row-counts.ts"
 import { spellingsOf } from "../spellings.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 
-// Helpers for reading any table. They detect damage and never return damaged rows.
-
-export type RawRow = Record<string, string | number | null>
-
 export const NOT_DAMAGED = "(@damaged = '[]' or c.id not in (select value from json_each(@damaged)))"
 
-export type Owner = RowOf<typeof OWNER>
-const OWNER = { id: "integer", held: "text?" } as const
+export type StoredConversation = RowOf<typeof STORED_CONVERSATION>
+const STORED_CONVERSATION = { id: "integer", held: "text?" } as const
 
-export function ownerOf(db: Db, ref: Ref): Owner | undefined {
+export function findStoredConversation(db: Db, ref: Ref): StoredConversation | undefined {
   const sql = "select id, held from conversation where source = ? and native_id = ?"
-  return rowQuery(db, sql, OWNER).get(sourceWithOwner(ref), ref.id)
+  return rowQuery(db, sql, STORED_CONVERSATION).get(sourceWithOwner(ref), ref.id)
 }
 
-/** The rows of a conversation, without damaged ones. */
+/** Returns the rows of a conversation, without damaged ones. */
 export function rowsOf<Table extends Exclude<keyof RowCounts, "body">>(
   db: Db,
   table: Table,
-  { id, held }: Owner,
+  { id, held }: StoredConversation,
   onDamage: () => void,
 ): RowIn<Table>[] {
   const stored = rowQuery(db, tableSql(table).allOf, TABLES[table]).all(id) as (RowIn<Table> & StoredRow)[]
@@ -50,7 +46,15 @@ export function spellingsAsJson(db: Db, project: string | undefined, platform: N
   return project === undefined ? null : JSON.stringify(spellingsOf(db, project, platform))
 }
 
-/** Removes nulls from an object: in dex's data, unknown values are missing. */
+/** Removes nulls from an object, because in dex's data unknown values are missing fields. */
 export function withoutNulls(row: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))
+}
+
+/** A condition on the unit `u`: it was not imported from another history. */
+export const NOT_IMPORTED = "instr(u.key, '#from-') = 0"
+
+/** Whether a unit was imported from another history. */
+export function isImportedKey(key: string): boolean {
+  return key.includes("#from-")
 }

@@ -7,10 +7,10 @@ import { readBlock } from "../codec.ts"
 import { damagedIds, intactRow, type OnDamage, tryParseJson } from "../rot/checked-rows.ts"
 import { isIntact } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
-import type { KnownUnit, SourceReport, UnitMark, UnreadableFile } from "../store.ts"
+import type { KnownUnit, SourceReport, UnitMark, UnitWithSecrets, UnreadableFile } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 import { metaJson } from "./meta.ts"
-import { ENDED_AT, NOT_DAMAGED } from "./rows.ts"
+import { ENDED_AT, isImportedKey, NOT_DAMAGED } from "./rows.ts"
 
 // Queries for units that earlier syncs read, and for their raw records.
 
@@ -120,11 +120,10 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
     const skipped = createCounts()
     const unknown = createCounts()
     const redactions = createCounts()
-    const counts = (text: string) => Object.entries((tryParseJson(text) ?? {}) as Record<string, number>)
     for (const unit of units) {
       for (const { reason } of (tryParseJson(unit.skipped) ?? []) as { reason: string }[]) skipped.add(reason)
-      for (const [type, n] of counts(unit.unknown)) unknown.add(type, n)
-      for (const [rule, n] of counts(unit.redactions)) redactions.add(rule, n)
+      for (const [type, n] of Object.entries(storedCounts(unit.unknown))) unknown.add(type, n)
+      for (const [rule, n] of Object.entries(storedCounts(unit.redactions))) redactions.add(rule, n)
     }
     const databases = [...knownContainers(db, source).keys()].sort()
     return [
@@ -141,6 +140,41 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
         redactions: redactions.all(),
         unreadable,
         databases: databases.length > 0 ? databases : undefined,
+      },
+    ]
+  })
+}
+
+function storedCounts(json: string): Record<string, number> {
+  return (tryParseJson(json) ?? {}) as Record<string, number>
+}
+
+export function unitsWithSecrets(db: Db, onDamage: OnDamage): UnitWithSecrets[] {
+  const stored = rowQuery(
+    db,
+    "select * from unit where source <> 'docs' and redactions <> '{}' order by modified_at desc, id",
+    TABLES.unit,
+  ).all()
+  const claims = tupleQuery(
+    db,
+    `select k.native_id, p.path from claim k left join conversation c on c.source = @source and c.native_id = k.native_id
+       left join project p on p.id = c.project_id where k.unit_id = @id order by k.native_id`,
+    ["text", "text?"],
+  )
+  return stored.flatMap((row) => {
+    const unit = intactRow(db, "unit", row, () => onDamage(`the record of ${row.source} files`))
+    if (!unit) return []
+    const { source, path } = unit
+    const claimed = claims.all({ source, id: unit.id })
+    return [
+      {
+        source,
+        path,
+        isArchived: unit.state === "archived",
+        isImported: isImportedKey(unit.key),
+        redactions: storedCounts(unit.redactions),
+        conversations: claimed.map(([id]) => id),
+        projects: [...new Set(claimed.flatMap(([, project]) => project ?? []))],
       },
     ]
   })

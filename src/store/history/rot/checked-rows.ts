@@ -31,8 +31,8 @@ export function damagedRows(db: Db, table: SummedTable, owner?: HistoryValue): S
 }
 
 /**
- * Runs work that changes damaged rows. An index still contains their values from before the damage, so SQLite does not find the
- * index entry that it has to remove; without this function, it would then report the file as corrupt.
+ * Runs work that changes damaged rows. An index still contains the values from before the damage, so SQLite does not find the
+ * index entry that it has to remove; without this function, SQLite would then report the file as corrupt.
  */
 export function allowIndexMismatch<T>(db: Db, work: () => T): T {
   db.unsafeMode(true)
@@ -49,22 +49,22 @@ export function primaryKeyOf(table: SummedTable, row: HistoryRow): HistoryValue[
   return SUMMED_COLUMNS[table].slice(0, KEY_LENGTHS[table]).map((name) => row[name]!)
 }
 
-const INTACT_ROW = intactSql("c", "conversation")
-const INTACT_PROJECT = intactSql("p", "project")
-const DAMAGED_ROWS = `select c.id, c.source, c.native_id from conversation c left join project p on p.id = c.project_id
-  where not ${INTACT_ROW} or (p.id is not null and not ${INTACT_PROJECT})`
+const IS_CONVERSATION_INTACT = intactSql("c", "conversation")
+const IS_PROJECT_INTACT = intactSql("p", "project")
+const SELECT_DAMAGED_ROWS = `select c.id, c.source, c.native_id from conversation c left join project p on p.id = c.project_id
+  where not ${IS_CONVERSATION_INTACT} or (p.id is not null and not ${IS_PROJECT_INTACT})`
 
 const damageCache = new WeakMap<Db, { at: unknown; ids: string; rows: StoredRow[] }>()
 
 /**
- * The conversations to exclude from every count and list, as a JSON array: a damaged row may claim any kind, date or project.
- * Checks all rows, and again after each change to the history.
+ * Returns the ids of the conversations whose row, or project row, is damaged, as a JSON array. Counts and lists exclude them,
+ * because a damaged row may claim any kind, date or project. All rows are checked, once after each change to the history.
  */
 export function damagedIds(db: Db, onDamage: OnDamage): string {
   const newestChange = db.prepare("select value from meta where key = 'change_seq'").pluck().get()
   let cached = damageCache.get(db)
   if (!cached || cached.at !== newestChange) {
-    const rows = db.prepare(DAMAGED_ROWS).all() as StoredRow[]
+    const rows = db.prepare(SELECT_DAMAGED_ROWS).all() as StoredRow[]
     cached = { at: newestChange, ids: JSON.stringify(rows.map((row) => row.id)), rows }
     damageCache.set(db, cached)
   }
@@ -72,14 +72,14 @@ export function damagedIds(db: Db, onDamage: OnDamage): string {
   return cached.ids
 }
 
-/** A conversation's ref even if its row is damaged: the index on its name is a second copy. */
+/** Returns a conversation's ref, even if its row is damaged: the index on source and id contains a second copy of both. */
 export function conversationRef(db: Db, { id, source, native_id }: HistoryRow): Ref {
   const sql = "select source, native_id as id from conversation indexed by sqlite_autoindex_conversation_1 where id = ?"
-  const named = rowQuery(db, sql, { source: "text", id: "text" }).get(id)
-  return named ?? { source: source as SourceId, id: native_id as string }
+  const indexedName = rowQuery(db, sql, { source: "text", id: "text" }).get(id)
+  return indexedName ?? { source: source as SourceId, id: native_id as string }
 }
 
-/** Returns undefined if the text is not JSON, because it is damaged. */
+/** Returns undefined if the text is not JSON, as may be the case if it is damaged. */
 export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text)

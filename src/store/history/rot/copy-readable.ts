@@ -7,14 +7,13 @@ import { HISTORY_MIGRATIONS } from "../migrations.ts"
 import type { StoredRow } from "./checked-rows.ts"
 import { repairFiles } from "./damaged-files.ts"
 import { READ_UNKNOWN_CLAIMS } from "./heal.ts"
-import { createSumTriggers } from "./keep-sums.ts"
 import { type HistoryValue, isIntact, registerRowSum, SUMMED_COLUMNS, SUMMED_TABLES, type SummedTable } from "./sums.ts"
-import { tableSql } from "./table-sql.ts"
+import { createSumTriggers, tableSql } from "./table-sql.ts"
 
 /**
  * Creates a new history from every row of a damaged file that SQLite can still read, and returns the number of rows. Rows with a
- * wrong checksum are left out. Units and conversations with lost rows are marked to be read again from raw records. Throws if the
- * marks of forgotten conversations cannot all be read, since those conversations could come back.
+ * wrong checksum are left out. Units that lost rows, or whose conversations did, are marked to be read again. Throws if the marks
+ * of forgotten conversations cannot all be read, since those conversations could come back.
  */
 export function copyReadable(from: string, to: string): number {
   const [, copy] = repairFiles(from)
@@ -22,11 +21,11 @@ export function copyReadable(from: string, to: string): number {
   const db = openDatabase(to, HISTORY_MIGRATIONS)
   try {
     registerRowSum(db)
-    let rows = 0
+    let rowCount = 0
     inTransaction(db, () => {
       for (const table of SUMMED_TABLES) {
         const { isComplete, copied } = copyTable(old, db, table)
-        rows += copied
+        rowCount += copied
         if (table === "tombstone" && !isComplete && !copyMarks(old, db))
           throw new DexError("corrupt", "the marks of forgotten conversations cannot be read")
       }
@@ -34,7 +33,7 @@ export function copyReadable(from: string, to: string): number {
     createSumTriggers(db)
     inTransaction(db, () => restoreLostRows(old, db))
     db.pragma("journal_mode = delete")
-    return rows
+    return rowCount
   } finally {
     old.close()
     db.close()
@@ -74,17 +73,17 @@ function openTolerantly(path: string, readonly: boolean): Db {
 
 type SchemaRow = { id: number; type: string; name: string; tbl_name: string; sql: string | null }
 
-/** Restores all of the schema except for the first page of each table: everything else is the same in every history. */
+/** Restores the schema, except for the number of each table's first page: everything else is the same in every history. */
 function restoreSchema(db: Db): void {
-  const all = "select rowid as id, type, name, tbl_name, sql from sqlite_schema order by rowid"
-  const fresh = openSqlite(":memory:")
-  for (const [, sql] of HISTORY_MIGRATIONS) fresh.exec(sql)
-  const expected = fresh.prepare(all).all() as SchemaRow[]
-  fresh.close()
-  const damaged = db.prepare(all).all() as SchemaRow[]
-  const restore = (isSame: (row: SchemaRow, expectedRow: SchemaRow) => boolean) => {
+  const selectSchema = "select rowid as id, type, name, tbl_name, sql from sqlite_schema order by rowid"
+  const emptyHistory = openSqlite(":memory:")
+  for (const [, sql] of HISTORY_MIGRATIONS) emptyHistory.exec(sql)
+  const expected = emptyHistory.prepare(selectSchema).all() as SchemaRow[]
+  emptyHistory.close()
+  const damaged = db.prepare(selectSchema).all() as SchemaRow[]
+  const restore = (matches: (row: SchemaRow, expectedRow: SchemaRow) => boolean) => {
     for (const expectedRow of [...expected]) {
-      const row = damaged.find((candidate) => isSame(candidate, expectedRow))
+      const row = damaged.find((candidate) => matches(candidate, expectedRow))
       if (!row) continue
       const sql = "update sqlite_schema set type = ?, name = ?, tbl_name = ?, sql = ? where rowid = ?"
       db.prepare(sql).run(expectedRow.type, expectedRow.name, expectedRow.tbl_name, expectedRow.sql, row.id)
@@ -94,11 +93,11 @@ function restoreSchema(db: Db): void {
   }
   restore((row, expectedRow) => row.name === expectedRow.name)
   restore((row, expectedRow) => expectedRow.sql !== null && row.sql === expectedRow.sql)
-  // If one row is left on each side, they belong together.
+  // If one damaged row and one expected row are left, they belong together.
   if (expected.length === 1 && damaged.length === 1) restore(() => true)
 }
 
-/** Reads a table from its beginning and, if a damaged page stops that, from its end. */
+/** Copies a table from its beginning and, if a damaged page prevents reading on, from its end. */
 function copyTable(old: Db, db: Db, table: SummedTable): { isComplete: boolean; copied: number } {
   const { insert, forward, backward } = tableSql(table)
   // Match columns by position, because the names in a damaged schema may be wrong.
@@ -137,54 +136,55 @@ function* readUntilDamage(old: Db, sql: string): Generator<HistoryValue[], boole
   }
 }
 
-/** Copies the marks of forgotten conversations from the index that contains a copy of them. */
+/** Copies the marks of forgotten conversations from the index with their copies. Returns false if not all can be read. */
 function copyMarks(old: Db, db: Db): boolean {
   const save = db.prepare("insert or ignore into tombstone (hash) values (?)")
   return readRows(old, "select hash from tombstone indexed by tombstone_copy", ([hash]) => void save.run(hash))
 }
 
-/** Restores lost rows of files, conversations and projects from the indexes that contain copies of their names. */
+/** Restores what the indexes still contain of lost rows, such as the names of units, conversations and projects. */
 function restoreLostRows(old: Db, db: Db): void {
-  readRows(old, "select key, value from meta indexed by meta_copy", (row) => void db.prepare(NEW_META).run(...row))
-  readRows(old, UNIT_NAMES, (row) => void db.prepare(NEW_UNIT).run(...row))
+  readRows(old, "select key, value from meta indexed by meta_copy", (row) => void db.prepare(INSERT_META).run(...row))
+  readRows(old, SELECT_UNIT_NAMES, (row) => void db.prepare(INSERT_UNIT).run(...row))
   readRows(
     old,
     "select native_id, unit_id from claim indexed by claim_unit",
-    (row) => void db.prepare(NEW_CLAIM).run(...row),
+    (row) => void db.prepare(INSERT_CLAIM).run(...row),
   )
-  readRows(old, CONVERSATION_NAMES, ([id, source, name]) => {
+  readRows(old, SELECT_CONVERSATION_NAMES, ([id, source, name]) => {
     if (db.prepare("select 1 from conversation where id = ?").get(id)) return
-    const unit = db.prepare(UNIT_OF).pluck().get(name, source)
+    const unit = db.prepare(SELECT_UNIT).pluck().get(name, source)
     if (unit === undefined) return
-    db.prepare(NEW_CONVERSATION).run({ id, source, name, unit })
+    db.prepare(INSERT_CONVERSATION).run({ id, source, name, unit })
     db.prepare("update unit set connector_version = 0 where id = ?").run(unit)
   })
   db.prepare(READ_LOST_CONVERSATIONS).run()
-  readRows(old, PROJECT_NAMES, (row) => void db.prepare(NEW_PROJECT).run(...row))
+  readRows(old, SELECT_PROJECT_NAMES, (row) => void db.prepare(INSERT_PROJECT).run(...row))
   restoreCollections(db)
   for (const sql of [READ_UNKNOWN_CLAIMS, ...DELETE_ORPHANS]) db.prepare(sql).run()
   db.prepare(ADD_UNKNOWN_PROJECTS).run()
-  const change = db.prepare(LAST_CHANGE).pluck().get()
+  const change = db.prepare(SELECT_LAST_CHANGE).pluck().get()
   db.prepare("insert or replace into meta (key, value) values ('change_seq', ?)").run(String(change))
-  // With a new id, everything that follows the history starts again.
+  // With a new id, every index that follows the history is rebuilt.
   db.prepare("insert or replace into meta (key, value) values ('history_id', ?)").run(globalThis.crypto.randomUUID())
 }
 
-const NEW_META = "insert or ignore into meta (key, value) values (?, ?)"
-const NEW_CLAIM = "insert or ignore into claim (native_id, unit_id) values (?, ?)"
-const UNIT_NAMES = "select id, source, key, key from unit indexed by sqlite_autoindex_unit_1"
-const NEW_UNIT = `insert or ignore into unit (id, source, key, path, stamp, cursor, born_at, modified_at, connector_version, redaction_version, state)
+const INSERT_META = "insert or ignore into meta (key, value) values (?, ?)"
+const INSERT_CLAIM = "insert or ignore into claim (native_id, unit_id) values (?, ?)"
+const SELECT_UNIT_NAMES = "select id, source, key, key from unit indexed by sqlite_autoindex_unit_1"
+const INSERT_UNIT = `insert or ignore into unit (id, source, key, path, stamp, cursor, born_at, modified_at, connector_version, redaction_version, state)
   values (?, ?, ?, ?, '', 'null', 0, 0, 0, 0, 'archived')`
-const CONVERSATION_NAMES = "select id, source, native_id from conversation indexed by sqlite_autoindex_conversation_1"
-const UNIT_OF =
+const SELECT_CONVERSATION_NAMES =
+  "select id, source, native_id from conversation indexed by sqlite_autoindex_conversation_1"
+const SELECT_UNIT =
   "select l.unit_id from claim l join unit u on u.id = l.unit_id where l.native_id = ? and u.source = ? order by l.unit_id limit 1"
-const NEW_CONVERSATION = `insert or ignore into conversation (id, source, native_id, unit_id, authority, kind, message_count, last_number, estimated_tokens, text_bytes, change_seq)
+const INSERT_CONVERSATION = `insert or ignore into conversation (id, source, native_id, unit_id, authority, kind, message_count, last_number, estimated_tokens, text_bytes, change_seq)
   values (@id, @source, @name, @unit, 0, 'person', 0, ifnull((select max(number) from message where conversation_id = @id), 0), 0, 0, 0)`
 const READ_LOST_CONVERSATIONS = `update unit set connector_version = 0 where id in (select l.unit_id from claim l join unit u on u.id = l.unit_id
   where not exists (select 1 from conversation c where c.source = u.source and c.native_id = l.native_id))`
-const PROJECT_NAMES = "select id, path from project indexed by sqlite_autoindex_project_1"
-// The project may have been private, so it becomes private.
-const NEW_PROJECT = "insert or ignore into project (id, path, private) values (?, ?, 1)"
+const SELECT_PROJECT_NAMES = "select id, path from project indexed by sqlite_autoindex_project_1"
+// Marks a restored project as private, because the lost row may have been.
+const INSERT_PROJECT = "insert or ignore into project (id, path, private) values (?, ?, 1)"
 const ADD_UNKNOWN_PROJECTS = `insert or ignore into project (id, path, private)
   select distinct project_id, '(unknown project ' || project_id || ')', 1 from conversation where project_id not in (select id from project)`
 /** Deletes rows without an owner, which a new conversation or unit with the same id could otherwise inherit. */
@@ -195,5 +195,5 @@ const DELETE_ORPHANS = [
   ),
   ...["raw", "claim"].map((table) => ["delete from", table, "where unit_id not in (select id from unit)"].join(" ")),
 ]
-const LAST_CHANGE = `select max(n) from (select ifnull(max(change_seq), 0) as n from conversation union all select ifnull(max(change_seq), 0) from deletion
+const SELECT_LAST_CHANGE = `select max(n) from (select ifnull(max(change_seq), 0) as n from conversation union all select ifnull(max(change_seq), 0) from deletion
   union all select ifnull(max(version), 0) from message union all select cast(value as integer) from meta where key = 'change_seq')`

@@ -5,21 +5,21 @@ import { formatRef, type Ref } from "../../../core/ref.ts"
 // The conversations that commands found damaged while reading, one ref per line. They are not in the database, so that readers
 // never wait for a writer. The next sync repairs what it can and removes them from the list.
 
-const MAX_NOTED = 10_000
+const MAX_LISTED = 10_000
 
 export function damageFile(dexDir: string): string {
   return join(dexDir, "damaged")
 }
 
-/** Adds the names that are refs. Damage outside of conversations is not listed, because every sync checks for it anyway. */
+/** Adds the refs among these names. Damage outside of conversations is not listed, because every sync checks for it anyway. */
 export function noteDamage(file: string, names: readonly string[]): void {
   const listed = new Set(listDamage(file).map(formatRef))
   const newNames = names.filter((name) => refOf(name) && !listed.has(name))
-  if (newNames.length === 0 || listed.size > MAX_NOTED) return
+  if (newNames.length === 0 || listed.size > MAX_LISTED) return
   try {
     appendFileSync(file, newNames.map((ref) => `${ref}\n`).join(""), { mode: 0o600 })
   } catch {
-    // The home is read-only. The next reader notices the damage again.
+    // dex's folder is read-only. The next reader will notice the damage again.
   }
 }
 
@@ -32,7 +32,10 @@ export function listDamage(file: string): Ref[] {
   return [...refs.values()]
 }
 
-/** Removes these refs, but not those that other processes have added meanwhile. */
+/**
+ * Removes these refs. An entry that another process adds at the same moment may be lost: the next command that notices the damage
+ * adds it again.
+ */
 export function dropDamage(file: string, refs: readonly Ref[]): void {
   const removed = new Set(refs.map(formatRef))
   const lines = readLines(file)
@@ -46,7 +49,7 @@ function readLines(file: string): string[] {
   try {
     return readFileSync(file, "utf8").split("\n").filter(Boolean)
   } catch {
-    return [] // the file is created with the first entry
+    return [] // the file does not exist until the first entry is added
   }
 }
 

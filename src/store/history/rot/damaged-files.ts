@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path"
 import { isoDate } from "../../../core/dates.ts"
 import { giveSecondName } from "../kept-histories.ts"
 
-// A database that could not be repaired in place is kept, under a name with the date.
+// A database that could not be repaired in place is kept under a name with the date.
 
 /** Gives the database a second name with the date, so that another one can replace it in one step. Returns that name. */
 export function setAside(database: string, now: number): string {

@@ -25,40 +25,42 @@ export type Inspection = {
   conversations: Injury[]
   /** Other damage, described for the user. */
   others: string[]
-  /** Conversations that an older dex wrote and that have no checksums yet. */
+  /** The number of conversations and units that an older dex wrote and that have no checksums yet. */
   unsealed: number
 }
 
-/** Whether a problem that SQLite reports is an index that does not match its table. */
+/** True if SQLite reports that an index does not match its table. */
 export function isIndexMismatch(problem: string): boolean {
   return /^(row \d+ (missing from|values differ from)|wrong # of entries in|non-unique entry in) index /.test(problem)
 }
 
 type DamagedRow = { table: SummedTable; row: HistoryRow }
 
-const MESSAGES = ["message", "body"] as const
-const EFFECTS = ["touch", "command", "made"] as const
-export const PARTS = [...MESSAGES, ...EFFECTS] as const
+const MESSAGE_TABLES = ["message", "body"] as const
+const EFFECT_TABLES = ["touch", "command", "made"] as const
+export const CONVERSATION_TABLES = [...MESSAGE_TABLES, ...EFFECT_TABLES] as const
 const DESCRIBING_TABLES = ["conversation", "project", "unit"]
 
 /** Checks everything, row by row and block by block. */
 export function inspect(db: Db): Inspection {
   const ids = valueQuery(db, "select id from conversation order by id", "integer").all()
-  const known = new Set<HistoryValue>(ids)
-  const damaged = PARTS.flatMap((table) => damagedRows(db, table).map((row) => ({ table, row })))
-  const ownerOf = ({ row }: DamagedRow) => row.conversation_id!
-  const byOwner = Map.groupBy(damaged, ownerOf)
+  const knownIds = new Set<HistoryValue>(ids)
+  const damaged = CONVERSATION_TABLES.flatMap((table) => damagedRows(db, table).map((row) => ({ table, row })))
+  const conversationOf = ({ row }: DamagedRow) => row.conversation_id!
+  const damagedByConversation = Map.groupBy(damaged, conversationOf)
   const checkedUnits = new Map<HistoryValue, boolean>()
   const areRecordsIntact = (unit: StoredRow) => {
-    const isUnitIntact = checkedUnits.get(unit.id!) ?? hasIntactRecords(db, unit)
-    checkedUnits.set(unit.id!, isUnitIntact)
-    return isUnitIntact
+    const areIntact = checkedUnits.get(unit.id!) ?? hasIntactRecords(db, unit)
+    checkedUnits.set(unit.id!, areIntact)
+    return areIntact
   }
-  const conversations = ids.flatMap((id) => inspectConversation(db, id, byOwner.get(id) ?? [], areRecordsIntact) ?? [])
-  const strays = damaged.filter((one) => !known.has(ownerOf(one))).length
+  const conversations = ids.flatMap(
+    (id) => inspectConversation(db, id, damagedByConversation.get(id) ?? [], areRecordsIntact) ?? [],
+  )
+  const strayCount = damaged.filter((row) => !knownIds.has(conversationOf(row))).length
   return {
     conversations,
-    others: [...inspectOthers(db), ...describeCount(strays, "row", "out of place")],
+    others: [...inspectOthers(db), ...describeCount(strayCount, "row", "without a conversation")],
     unsealed: countUnsealed(db),
   }
 }
@@ -93,38 +95,40 @@ export function inspectConversation(
   if (!isIntact(db, "conversation", stored)) rows.push({ table: "conversation", row: stored })
   if (project && !isIntact(db, "project", project)) rows.push({ table: "project", row: project })
   if (unit && !isIntact(db, "unit", unit)) rows.push({ table: "unit", row: unit })
-  const hasMissing = hasMissingRows(db, id, MESSAGES)
-  // If all rows are there with correct checksums, all blocks are as they were written: no need to decompress them.
+  const hasMissing = hasMissingRows(db, id, MESSAGE_TABLES)
+  // If all rows exist and have correct checksums, the blocks are intact and need not be decompressed.
   const isComplete =
     stored.held !== null && !hasMissing && !rows.some(({ table }) => table === "message" || table === "body")
   const unreadable = isComplete ? [] : unreadableMessages(db, id)
   const hasDamagedRecords = unit !== undefined && !areRecordsIntact(unit)
   const isDamaged = (...tables: string[]) => rows.some(({ table }) => tables.includes(table))
-  const what = [
+  const damagedParts = [
     ...(isDamaged(...DESCRIBING_TABLES) || !unit ? ["its title, dates or project"] : []),
     ...(unreadable.length > 0 ? [describeMessages(unreadable)] : []),
     ...(hasMissing ? ["missing rows"] : []),
-    ...(unreadable.length === 0 && isDamaged("message", "body") ? ["the order or the bytes of its messages"] : []),
-    ...(isDamaged(...EFFECTS) || hasMissingRows(db, id, EFFECTS) ? [EFFECTS_DESCRIPTION] : []),
+    ...(unreadable.length === 0 && isDamaged("message", "body")
+      ? ["the order, time or other details of its messages"]
+      : []),
+    ...(isDamaged(...EFFECT_TABLES) || hasMissingRows(db, id, EFFECT_TABLES) ? [EFFECTS_DESCRIPTION] : []),
     ...(hasDamagedRecords ? ["its raw records"] : []),
   ]
-  if (what.length === 0) return undefined
-  return { ref: conversationRef(db, stored), what, restores: remedyOf(unit, hasDamagedRecords) }
+  if (damagedParts.length === 0) return undefined
+  return { ref: conversationRef(db, stored), what: damagedParts, restores: remedyOf(unit, hasDamagedRecords) }
 }
 
 const EFFECTS_DESCRIPTION = "its files, commands or commits"
 
-/** True if files, commands or commits are damaged and can be made again, because all messages are as they were written. */
+/** True if files, commands or commits are damaged and can be recreated, because all messages are intact. */
 export function canRenewEffects(db: Db, id: number, { what }: Injury): boolean {
   return (
     what.includes(EFFECTS_DESCRIPTION) &&
-    !hasMissingRows(db, id, MESSAGES) &&
-    MESSAGES.every((table) => damagedRows(db, table, id).length === 0)
+    !hasMissingRows(db, id, MESSAGE_TABLES) &&
+    MESSAGE_TABLES.every((table) => damagedRows(db, table, id).length === 0)
   )
 }
 
 function damagedRowsOf(db: Db, id: number): DamagedRow[] {
-  return PARTS.flatMap((table) => damagedRows(db, table, id).map((row) => ({ table, row })))
+  return CONVERSATION_TABLES.flatMap((table) => damagedRows(db, table, id).map((row) => ({ table, row })))
 }
 
 function describeMessages(numbers: number[]): string {
@@ -139,14 +143,18 @@ function remedyOf(unit: StoredRow | undefined, hasDamagedRecords: boolean): Inju
 }
 
 /** True if a table has fewer or more rows of the conversation than were written. */
-export function hasMissingRows(db: Db, id: number, tables: readonly (typeof PARTS)[number][] = PARTS): boolean {
+export function hasMissingRows(
+  db: Db,
+  id: number,
+  tables: readonly (typeof CONVERSATION_TABLES)[number][] = CONVERSATION_TABLES,
+): boolean {
   const storedCounts = valueQuery(db, "select held from conversation where id = ?", "text?").get(id) ?? null
   if (storedCounts === null) return false
   const counts = readRowCounts(storedCounts)
   return tables.some((table) => db.prepare(tableSql(table).countOf).pluck().get(id, id) !== counts[table])
 }
 
-/** The messages whose text is in no readable block. */
+/** Returns the numbers of the messages whose text is in no readable block. */
 function unreadableMessages(db: Db, id: number): number[] {
   const readable = new Set<string>()
   const blocks = tupleQuery(db, "select chunk, data from body where conversation_id = ?", ["integer", "blob"]).all(id)
@@ -160,17 +168,17 @@ function unreadableMessages(db: Db, id: number): number[] {
 /** Whether all raw records of a unit exist, in order, and can be read. A correct checksum proves that a block can be read. */
 export function hasIntactRecords(db: Db, unit: StoredRow): boolean {
   const blocks = rowQuery(db, "select * from raw where unit_id = ? order by kind, seq", TABLES.raw)
-  const next = [0, 0]
+  const nextSeqs = [0, 0]
   for (const row of blocks.iterate(unit.id!)) {
     const isReadable = row.sum !== null || readBlock(row.data)?.length === row.records
-    if (!isIntact(db, "raw", row) || row.seq !== next[row.kind] || !isReadable) return false
-    next[row.kind]!++
+    if (!isIntact(db, "raw", row) || row.seq !== nextSeqs[row.kind] || !isReadable) return false
+    nextSeqs[row.kind]!++
   }
-  return unit.blocks === null || unit.blocks === next[0]! + next[1]!
+  return unit.blocks === null || unit.blocks === nextSeqs[0]! + nextSeqs[1]!
 }
 
 const OTHER_TABLES: [table: SummedTable, singular: string, plural: string][] = [
-  ["meta", "setting of the history", "settings of the history"],
+  ["meta", "history setting", "history settings"],
   ["project", "project", "projects"],
   ["project_path", "other folder of a project", "other folders of projects"],
   ["unit", "file's record", "files' records"],
@@ -186,12 +194,12 @@ function inspectOthers(db: Db): string[] {
   const rows = OTHER_TABLES.flatMap(([table, singular, plural]) =>
     describeCount(damagedRows(db, table).length, singular, "damaged", plural),
   )
-  const countStray = "select count(distinct unit_id) from raw where unit_id not in (select id from unit)"
-  const orphans = valueQuery(db, countStray, "integer").get()!
-  const unused = "select * from unit u where not exists (select 1 from conversation c where c.unit_id = u.id)"
-  const withoutConversation = rowQuery(db, unused, TABLES.unit).all()
-  const withoutOwner = withoutConversation.filter((unit) => !hasIntactRecords(db, unit)).length
-  return [...rows, ...describeCount(orphans + withoutOwner, "file's raw records", "damaged", "files' raw records")]
+  const selectOrphans = "select count(distinct unit_id) from raw where unit_id not in (select id from unit)"
+  const orphanCount = valueQuery(db, selectOrphans, "integer").get()!
+  const selectUnused = "select * from unit u where not exists (select 1 from conversation c where c.unit_id = u.id)"
+  const withoutConversation = rowQuery(db, selectUnused, TABLES.unit).all()
+  const damagedCount = withoutConversation.filter((unit) => !hasIntactRecords(db, unit)).length
+  return [...rows, ...describeCount(orphanCount + damagedCount, "file's raw records", "damaged", "files' raw records")]
 }
 
 function describeCount(count: number, singular: string, state: string, plural = `${singular}s`): string[] {

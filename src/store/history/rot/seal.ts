@@ -8,26 +8,26 @@ import { tableSql } from "./table-sql.ts"
 
 // Histories that an older dex wrote get their checksums gradually, a few with every sync.
 
-const ROWS_AT_ONCE = 2_000
+const BATCH_ROWS = 2_000
 
 /** Adds checksums until the deadline. Unreadable blocks get none, since a checksum would make them count as undamaged. */
 export function seal(db: Db, deadline: number): void {
   if (isSealed(db) && !hasUnsealed(db)) return
   const hasTime = () => Date.now() < deadline
   for (let id = 0; hasTime(); ) {
-    const next = valueQuery(db, "select min(id) from conversation where held is null and id > ?", "integer?").get(id)
-    if (next == null) break
-    id = next
+    const nextId = valueQuery(db, "select min(id) from conversation where held is null and id > ?", "integer?").get(id)
+    if (nextId == null) break
+    id = nextId
     inTransaction(db, () => sealConversation(db, id))
   }
   for (let id = 0; hasTime(); ) {
-    const next = valueQuery(db, "select min(id) from unit where blocks is null and id > ?", "integer?").get(id)
-    if (next == null) break
-    id = next
+    const nextId = valueQuery(db, "select min(id) from unit where blocks is null and id > ?", "integer?").get(id)
+    if (nextId == null) break
+    id = nextId
     inTransaction(db, () => sealUnit(db, id))
   }
   if (isSealed(db)) return
-  for (const table of SUMMED_TABLES) while (hasTime() && inTransaction(db, () => sealRows(db, table)) === ROWS_AT_ONCE);
+  for (const table of SUMMED_TABLES) while (hasTime() && inTransaction(db, () => sealRows(db, table)) === BATCH_ROWS);
   if (hasTime()) inTransaction(db, () => markSealed(db))
 }
 
@@ -67,7 +67,10 @@ function sealUnit(db: Db, id: number): void {
   db.prepare(`update unit set blocks = ${BLOCK_COUNT} where id = @id`).run({ id })
 }
 
-/** Adds checksums to some rows of a table. Blocks get theirs with their conversation or unit: they are packed again. */
+/**
+ * Adds checksums to some rows of a table and returns their number. Blocks get theirs together with their conversation or unit,
+ * because they are packed again.
+ */
 function sealRows(db: Db, table: SummedTable): number {
-  return table === "body" || table === "raw" ? 0 : db.prepare(tableSql(table).seal).run(ROWS_AT_ONCE).changes
+  return table === "body" || table === "raw" ? 0 : db.prepare(tableSql(table).seal).run(BATCH_ROWS).changes
 }

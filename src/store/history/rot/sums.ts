@@ -42,7 +42,7 @@ export const KEY_LENGTHS: Record<SummedTable, number> = {
 
 export const SUMMED_TABLES = Object.keys(SUMMED_COLUMNS) as SummedTable[]
 
-/** A checksum of four bytes. It includes the table's name, so that a row found outside of its table can be assigned to it. */
+/** Computes a checksum of four bytes. It includes the table's name, so that a row found outside its table can be placed. */
 export function rowSum(table: string, values: readonly HistoryValue[]): number {
   let text: string = table
   let sum = 0
@@ -59,39 +59,33 @@ export function rowSum(table: string, values: readonly HistoryValue[]): number {
 
 export type HistoryRow = Record<string, HistoryValue>
 
-/** True if the row is as it was written, or has no checksum yet. */
+/** True if the row is as it was written, or if it has no checksum yet and need not have one. */
 export function isIntact(db: Db, table: SummedTable, row: HistoryRow & { sum: number | null }): boolean {
   return row.sum === null ? !isSealed(db) : row.sum === checksumOf(table, row)
 }
 
-const sealed = new WeakMap<Db, boolean>()
+/** A file that is loaded late has a copy of its own, so it may have to look once more. */
+const sealed = new WeakSet<Db>()
 
 /**
- * True once every row has a checksum. From then on, a row without one is damaged: a flipped bit in the head of a row can hide its
- * last value, which is the checksum.
- */
-export function isSealed(db: Db): boolean {
-  const sql = "select 1 from meta indexed by meta_copy where key = 'sealed'"
-  const value = sealed.get(db) ?? db.prepare(sql).get() !== undefined
-  sealed.set(db, value)
-  return value
-}
-
-/**
- * Caches the flag now, because `is_sealed` cannot run a query inside another one. If a damaged page prevents this, `dex doctor`
+ * True once every row has a checksum, also if another process has added the last ones. From then on, a row without one is damaged:
+ * a flipped bit in a row's header can hide its last value, which is the checksum. If a damaged page prevents looking, `dex doctor`
  * reports the damage.
  */
-function cacheSealed(db: Db): void {
+export function isSealed(db: Db): boolean {
+  if (sealed.has(db)) return true
   try {
-    isSealed(db)
+    const sql = "select 1 from meta indexed by meta_copy where key = 'sealed'"
+    if (db.prepare(sql).get() === undefined) return false
   } catch {
-    sealed.set(db, false)
+    return false
   }
+  sealed.add(db)
+  return true
 }
 
 export function markSealed(db: Db): void {
   db.prepare("insert or replace into meta (key, value) values ('sealed', '1')").run()
-  sealed.set(db, true)
 }
 
 export function checksumOf(table: SummedTable, row: HistoryRow): number {
@@ -101,10 +95,13 @@ export function checksumOf(table: SummedTable, row: HistoryRow): number {
   )
 }
 
-/** Registers the SQL functions `row_sum` and `is_sealed`. */
+/**
+ * Registers the SQL functions `row_sum` and `is_sealed`. The second cannot run a query inside another one, so `isSealed` must be
+ * called before each use of the database.
+ */
 export function registerRowSum(db: Db): void {
-  cacheSealed(db)
-  db.function("is_sealed", () => (isSealed(db) ? 1 : 0))
+  isSealed(db)
+  db.function("is_sealed", () => (sealed.has(db) ? 1 : 0))
   db.function("row_sum", { varargs: true, deterministic: true }, (table, ...values) =>
     rowSum(table as string, values as HistoryValue[]),
   )

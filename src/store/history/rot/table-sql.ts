@@ -1,9 +1,10 @@
-import { KEY_LENGTHS, SUMMED_COLUMNS, type SummedTable } from "./sums.ts"
+import type { Db } from "../../sqlite/database.ts"
+import { KEY_LENGTHS, SUMMED_COLUMNS, SUMMED_TABLES, type SummedTable } from "./sums.ts"
 
 // The statements for every table with checksums, built only from the names in `SUMMED_COLUMNS`.
 
 export type TableSql = {
-  /** Selects damaged rows: all, or those whose key begins with a given value. */
+  /** Selects all damaged rows, or only those whose key begins with a given value (`damagedOf`). */
   damaged: string
   damagedOf: string
   /** Selects all rows whose key begins with a given value. */
@@ -12,7 +13,10 @@ export type TableSql = {
   forward: string
   backward: string
   insert: string
-  /** Adds checksums to rows without one: to a limited number, or to those whose key begins with a given value. */
+  /**
+   * Adds checksums to rows without one: to a limited number of them, or to those whose key begins with a given value
+   * (`sealOf`).
+   */
   seal: string
   sealOf: string
   /**
@@ -95,7 +99,7 @@ function sumTriggers(table: SummedTable, key: readonly string[]): string[] {
 }
 
 /** The column in which the owner of rows, a unit or a conversation, stores how many rows of this table it has. */
-const COUNTED: Partial<Record<SummedTable, [owner: string, column: string]>> = {
+const COUNT_COLUMNS: Partial<Record<SummedTable, [owner: string, column: string]>> = {
   raw: ["unit", "blocks"],
   message: ["conversation", "held"],
   body: ["conversation", "held"],
@@ -105,7 +109,7 @@ const COUNTED: Partial<Record<SummedTable, [owner: string, column: string]>> = {
 }
 
 function countTriggers(table: SummedTable): string[] {
-  const [owner, column] = COUNTED[table] ?? []
+  const [owner, column] = COUNT_COLUMNS[table] ?? []
   if (owner === undefined || column === undefined) return []
   const clearCount = [
     "update",
@@ -126,4 +130,13 @@ function countTriggers(table: SummedTable): string[] {
       "is not null; end",
     ].join(" "),
   ]
+}
+
+/**
+ * Creates triggers, only for this connection, that compute the checksum of every row written without one. A row that was damaged
+ * before a change stays damaged, unless the same statement sets `sum = null`, which means that all values are new. After rows
+ * were deleted, the row count is unknown (null) until the caller sets it again.
+ */
+export function createSumTriggers(db: Db): void {
+  for (const table of SUMMED_TABLES) db.exec(tableSql(table).triggers)
 }

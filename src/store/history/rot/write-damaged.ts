@@ -6,10 +6,10 @@ import { saveEffects } from "../effects.ts"
 import { projectPathsOf } from "../project-paths.ts"
 import { ROW_COUNTS } from "../row-counts.ts"
 import { allowIndexMismatch, damagedRows, primaryKeyOf, tryParseJson } from "./checked-rows.ts"
-import { hasMissingRows, isIndexMismatch, PARTS } from "./inspect.ts"
+import { CONVERSATION_TABLES, hasMissingRows, isIndexMismatch } from "./inspect.ts"
 import { tableSql } from "./table-sql.ts"
 
-// The steps before and after a write to a damaged conversation.
+// The steps before and after writing to a damaged conversation.
 
 /**
  * Call before writing to a damaged conversation. Throws if rows cannot be found because the table is out of order, since writing
@@ -17,7 +17,7 @@ import { tableSql } from "./table-sql.ts"
  */
 export function refuseOutOfOrder(db: Db, id: number): void {
   if (!hasMissingRows(db, id)) return
-  for (const table of PARTS) {
+  for (const table of CONVERSATION_TABLES) {
     // Of SQLite's checks, only the full one looks at the order of rows.
     const lines = valueQuery(db, `pragma integrity_check(${table})`, "text").all()
     const problem = lines.find((line) => line !== "ok" && !isIndexMismatch(line))
@@ -30,8 +30,8 @@ export function refuseOutOfOrder(db: Db, id: number): void {
 }
 
 /**
- * Call after a damaged conversation was written. If all its messages were written (`isComplete`), deletes the remaining rows with
- * a wrong key. Recreates the rows of files, commands and commits, since those of unchanged messages may be missing.
+ * Call after a damaged conversation was written. If all its messages were written (`isComplete`), deletes message and body rows
+ * that are still damaged. Recreates the rows of files, commands and commits, since those of unchanged messages may be missing.
  */
 export function finishDamagedWrite(db: Db, id: number, isComplete: boolean, platform: NodeJS.Platform): void {
   if (isComplete)
