@@ -26,7 +26,8 @@ export function when(iso: string | undefined): string {
 }
 
 /**
- * A time as lists show it: `now`, `5m`, `3h` or `2d` ago; after two weeks the day, `Feb 4`; after ten months the month, `Jan 2026`.
+ * A time as lists show it: `now`, `5m`, `3h` or `2d` ago; after two weeks the day, `Feb 4`; after ten months, if that was
+ * in another year, the month, `Nov 2025`.
  */
 export function shortDate(iso: string | undefined, now: number): string {
   const at = Date.parse(iso ?? "")
@@ -38,7 +39,7 @@ export function shortDate(iso: string | undefined, now: number): string {
   const days = Math.floor(minutes / 1_440)
   if (days < 14) return `${days}d`
   const [, month, day, year] = new Date(at).toDateString().split(" ")
-  return days < 300 ? `${month} ${Number(day)}` : `${month} ${year}`
+  return days < 300 || Number(year) === new Date(now).getFullYear() ? `${month} ${Number(day)}` : `${month} ${year}`
 }
 
 /** A path with `~` for the home folder: `~/code/api` for `/home/somebody/code/api`. */

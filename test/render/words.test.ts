@@ -11,7 +11,9 @@ test.each([
   [[2026, 10, 3, 10], "13d"],
   [[2026, 10, 2, 9], "Nov 2"],
   [[2026, 1, 4, 12], "Feb 4"],
-  [[2026, 0, 4, 12], "Jan 2026"],
+  [[2026, 0, 4, 12], "Jan 4"],
+  [[2025, 11, 31, 12], "Dec 2025"],
+  [[2025, 1, 4, 12], "Feb 2025"],
   [[2024, 11, 31, 23], "Dec 2024"],
 ] as [number[], string][])("the time %j is shown as %s", (parts, shown) => {
   const [year = 0, month = 0, day, hour, minute, second] = parts
