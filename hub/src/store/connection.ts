@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import pg from "pg"
 import { codeOf } from "../../../src/core/error.ts"
 import { type Keyring, openKeyring } from "./keyring.ts"
+import { connectTo } from "./primary.ts"
 import { HubProblem } from "./problem.ts"
 
 /** The member on whose behalf statements run. */
@@ -42,15 +43,16 @@ export type DatabaseOptions = {
 const BIGINT = 20
 
 export function openDatabase({ app, index, masterKey, connections = 8, prepared = true }: DatabaseOptions): Database {
-  const openPool = (connectionString: string) => {
+  const openPool = (address: string) => {
     const pool = new pg.Pool({
-      ...{ connectionString, max: connections, types: TYPES, application_name: "dex-hub" },
+      ...connectTo(address),
+      ...{ max: connections, types: TYPES, application_name: "dex-hub" },
       connectionTimeoutMillis: CONNECT_MS,
     })
     // A connection that breaks while idle is replaced; one that breaks in use fails the query. Without a listener on the client
     // itself, one that breaks between two queries would end the process.
     pool.on("error", () => {})
-    pool.on("connect", ignoreBrokenConnection)
+    pool.on("connect", (client) => client.on("error", () => {}))
     return pool
   }
   const pools = { app: openPool(app), index: openPool(index) }
@@ -73,11 +75,6 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
 /** How long to wait for a free connection of the pool or for a new one, in milliseconds. */
 const CONNECT_MS = 10_000
 
-/** Ignores a broken connection: the next query fails anyway, and without a listener the event would end the process. */
-export function ignoreBrokenConnection(client: { on(event: "error", listener: () => void): unknown }): void {
-  client.on("error", () => {})
-}
-
 /**
  * Matches the error codes of a server that is shutting down, has become read-only or cannot be reached. The next connection may
  * reach another server. Codes that begin with 08 are broken connections.
@@ -94,7 +91,7 @@ export function databaseUnavailable(error: unknown): HubProblem | undefined {
   const code = codeOf(error)
   if (!UNAVAILABLE_CODE.test(code) && !UNAVAILABLE_MESSAGE.test(error.message)) return undefined
   return new HubProblem(503, "database", "The hub's database does not answer. Try again in a moment.", {
-    afterSeconds: 2,
+    afterSeconds: 5, // dex tries four times, which covers a fail-over of 15 seconds
   })
 }
 

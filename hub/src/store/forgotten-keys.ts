@@ -1,6 +1,5 @@
-import pg from "pg"
 import { codeOf } from "../../../src/core/error.ts"
-import { ignoreBrokenConnection } from "./connection.ts"
+import { openClient } from "./primary.ts"
 
 /**
  * The result of rewriting the table of keys. PostgreSQL keeps the bytes of a deleted row in its files until the table is
@@ -24,13 +23,11 @@ const MARK_GONE = "update hub.receipt set key_gone_at = now() where key_gone_at 
  * tables' owner. Does nothing if the table was already rewritten within the last `intervalMs`.
  */
 export async function rewriteForgottenKeys(address: string, { intervalMs = 0 } = {}): Promise<RewriteResult> {
-  const client = new pg.Client({ connectionString: address, application_name: "dex-hub forget-keys" })
+  const client = await openClient(address, { application_name: "dex-hub forget-keys" })
   let remainingRows = Number.NaN
   client.on("notice", ({ message = "", detail = "" }) => {
     if (message.includes("conversation_key")) remainingRows = Number(/\d+/.exec(detail)?.[0])
   })
-  ignoreBrokenConnection(client)
-  await client.connect()
   try {
     const { rows } = await client.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [LOCK])
     if (!rows[0]!.locked) return { state: "busy" }

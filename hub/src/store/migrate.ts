@@ -1,7 +1,7 @@
-import pg from "pg"
+import type pg from "pg"
 import { codeOf } from "../../../src/core/error.ts"
-import { ignoreBrokenConnection } from "./connection.ts"
 import { MIGRATIONS, type MigrationStep } from "./migrations.ts"
+import { openClient } from "./primary.ts"
 
 export type MigrateOptions = {
   /** The database address of the tables' owner, who must be allowed to create schemas, and roles if they do not exist yet. */
@@ -29,9 +29,7 @@ const PAUSE_MS = 1_000
 /** Brings the tables to the version of this dex-hub. It may run again at any time, even while another one is running. */
 export async function migrate(options: MigrateOptions): Promise<{ from: number; to: number }> {
   const { owner, passwords, steps = MIGRATIONS } = options
-  const client = new pg.Client({ connectionString: owner, application_name: "dex-hub migrate" })
-  ignoreBrokenConnection(client)
-  await client.connect()
+  const client = await openClient(owner, { application_name: "dex-hub migrate" })
   try {
     await waitForLock(client)
     await makeRole(client, "dex_hub_app", passwords?.app)

@@ -29,15 +29,18 @@ const WITH_ITS_PARENT = '"$@" & read _; kill -INT $!; wait $!; rm -rf "$0"'
 /** The settings with which a server restores a copy of another one's files: everything that was copied, and no more. */
 const RESTORE = ["restore_command=false", "recovery_target_timeline=current", "hot_standby=off"]
 
-/** Copies the files of a server that runs, as a backup does. Returns a function that starts a server with them. */
-export function backUpPostgres(url: StartedPostgres["url"]): () => Promise<StartedPostgres> {
+/** Copies the files of a server that runs, as a backup does. Returns a function that starts a server with them: one that takes writes, or a standby. */
+export function backUpPostgres(
+  url: StartedPostgres["url"],
+  { isStandby = false } = {},
+): () => Promise<StartedPostgres> {
   const user = ordinaryUser()
   const folder = mkdtempSync(join(tmpdir(), "dex-pg-backup-"))
   if (user) chownSync(folder, user.uid, user.gid)
   const args = ["-d", url("postgres", "postgres"), "-D", folder, "-X", "fetch", "--checkpoint=fast", "--no-sync"]
   execFileSync(join(postgresPrograms()!, "pg_basebackup"), args, { ...user, cwd: folder })
-  writeFileSync(join(folder, "recovery.signal"), "")
-  return () => startPostgres([...FAST, ...RESTORE], folder)
+  writeFileSync(join(folder, isStandby ? "standby.signal" : "recovery.signal"), "")
+  return () => startPostgres([...FAST, ...(isStandby ? [] : RESTORE)], folder)
 }
 
 /**
