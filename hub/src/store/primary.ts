@@ -88,7 +88,7 @@ function clientOfPrimary(addresses: string[]): typeof pg.Client {
   return class extends pg.Client {
     override connect(): Promise<pg.Client>
     override connect(callback: (error: Error) => void): void
-    override connect(callback?: (error: Error) => void): Promise<pg.Client> | void {
+    override connect(callback?: (error: Error) => void): Promise<pg.Client> | undefined {
       const connecting = primary().then((address) => {
         const { host, port } = new pg.Client({ connectionString: address })
         Object.assign(this, { host, port })
@@ -96,6 +96,7 @@ function clientOfPrimary(addresses: string[]): typeof pg.Client {
       })
       if (!callback) return connecting
       connecting.then(() => (callback as (error?: Error) => void)(), callback)
+      return undefined
     }
   }
 }
