@@ -8,6 +8,23 @@ export type Metrics = {
   text(current: Gauge[]): string
 }
 
+/** The help text of each metric. `docs/hub-operations.md` says what to do about it. */
+export const METRIC_HELP: Readonly<Record<string, string>> = {
+  hub_requests_total: "Requests, by route and status.",
+  hub_request_seconds: "How long requests took, by route.",
+  hub_search_seconds: "How long searches and reads took.",
+  hub_pushes_total: "Conversations that were accepted. One that is sent twice counts twice.",
+  hub_pushed_messages_total: "Messages of the conversations that were accepted.",
+  hub_refused_total: "Conversations that were refused because of a secret, by the rule that found it.",
+  hub_questions_waiting: "Searches that wait for a thread of the index. Beyond 64, searches are refused.",
+  hub_second_wall_drops_total: "Hits that only row-level security stopped. It must be 0.",
+  hub_late_drops_total: "Hits that were dropped because something changed while the index was behind.",
+  hub_search_available: "1 if the words can be searched, 0 while OpenSearch cannot be reached.",
+  hub_search_unavailable_total: "Searches that were refused because OpenSearch did not answer.",
+  hub_index_lag_changes: "Changes that the index of a tenant has not followed yet.",
+  hub_postgres_connections: "Connections to PostgreSQL, by role and state.",
+}
+
 const BOUNDS_SECONDS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10]
 
 export function createMetrics(): Metrics {
@@ -38,6 +55,7 @@ export function createMetrics(): Metrics {
         families.set(name, [...(families.get(name) ?? []), [seriesOf(name, labels), value]])
       }
       const lines = [...families].flatMap(([name, family]) => [
+        `# HELP ${name} ${METRIC_HELP[name]}`,
         `# TYPE ${name} ${kinds.get(name) ?? "counter"}`,
         ...family.map(([series, value]) => `${series} ${value}`),
       ])

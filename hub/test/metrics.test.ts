@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest"
 import { chunksOf, pushDigest } from "../../src/hub-client/wire.ts"
 import { conversation, textMessage, unit } from "../../test/support/conversations.ts"
+import { METRIC_HELP } from "../src/metrics.ts"
 import { headOf, newLaptop, wireMessages } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
@@ -53,6 +54,9 @@ describe.skipIf(!hasPostgres)("metrics and logs", () => {
 
     const text = await scrape()
     expect(text).toContain('hub_requests_total{route="/v1/push/commit",status="200"} 1\n')
+    const helped = [...text.matchAll(/^# HELP (\w+) (.*)$/gm)].map(([, name, help]) => [name, help])
+    expect(helped).toEqual(helped.map(([name]) => [name, METRIC_HELP[name!]]))
+    expect(helped.map(([name]) => name)).toEqual([...text.matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name))
     expect(text).toContain("hub_pushes_total 1\n")
     expect(text).toContain("hub_pushed_messages_total 1\n")
     expect(text).toContain('hub_refused_total{rule="github-token"} 1\n')
@@ -65,6 +69,17 @@ describe.skipIf(!hasPostgres)("metrics and logs", () => {
     expect(lines()).toContainEqual(
       expect.objectContaining({ route: "/v1/push/commit", status: 200, tenant, member: ann.member }),
     )
+    const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    for (const [sent, expected] of [
+      [traceparent, "4bf92f3577b34da6a3ce929d0e0e4736"],
+      [`00-${CANARY}`, /^[0-9a-f]{32}$/],
+      [undefined, /^[0-9a-f]{32}$/],
+    ] as const) {
+      const { headers } = await fetch(`${hub.url}/v1/me`, { headers: sent === undefined ? {} : { traceparent: sent } })
+      const id = headers.get("x-request-id")!
+      expect(id).toEqual(typeof expected === "string" ? expected : expect.stringMatching(expected))
+      await expect.poll(() => lines()).toContainEqual(expect.objectContaining({ status: 401, request: id }))
+    }
     // Not on the public port.
     expect((await ask("GET", "/metrics")).status).toBe(404)
     for (const canary of [CANARY, SECRET, token, token.slice(5)]) {

@@ -335,7 +335,11 @@ function problemOf(
     )
   }
   if (status === 507) return new HubError("full", `The hub at ${host} accepts nothing more from you for now${details}`)
-  if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${details}). ${consequence}`)
+  if (status >= 500) {
+    const id = headers["x-request-id"]
+    const request = typeof id === "string" && /^[0-9a-f]{32}$/.test(id) ? `, request ${id}` : ""
+    return new HubError("failed", `The hub at ${host} failed (${status}${request}${details}). ${consequence}`)
+  }
   return new HubError("refused", `The hub at ${host} refused the request (${status}${details}).`, { status })
 }
 

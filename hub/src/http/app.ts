@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto"
 import { type Context, Hono, type MiddlewareHandler } from "hono"
 import { bodyLimit } from "hono/body-limit"
 import { codeOf } from "../../../src/core/error.ts"
@@ -55,7 +56,7 @@ type HubParts = {
 }
 
 /** The values that the first handlers set for the later ones. */
-type Env = { Variables: { identity?: Identity } & ByteCounter }
+type Env = { Variables: { identity?: Identity; request: string } & ByteCounter }
 
 /** The maximum size of a JSON body, in bytes. */
 const MAX_JSON_BYTES = 8 << 20
@@ -83,11 +84,14 @@ export function createHubApp({
   const app = new Hono<Env>()
   app.use(async (c, next) => {
     const startedAt = Date.now()
+    const request = requestId(c.req.header("traceparent"))
+    c.set("request", request)
     await next()
+    c.header("X-Request-Id", request)
     // Logs the route's pattern, never the path, which names conversations and projects.
     const [route, { status }, ms] = [c.req.routePath, c.res, Date.now() - startedAt]
     const { tenant, member } = c.get("identity")?.viewer ?? {}
-    log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member })
+    log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member, request })
     metrics?.count("hub_requests_total", { route, status })
     metrics?.recordDuration("hub_request_seconds", ms, { route })
     if (route === "/v1/tools/:name" || route === "/mcp") metrics?.recordDuration("hub_search_seconds", ms)
@@ -266,6 +270,7 @@ export function createHubApp({
     // Only the kind of error is logged, because the message of a database error may quote what a client sent.
     log({
       level: "error",
+      request: c.get("request"),
       route: c.req.routePath,
       error: error.name,
       code: codeOf(error) || undefined,
@@ -280,6 +285,14 @@ export function createHubApp({
 }
 
 type DevicePoll = { login?: unknown }
+
+/** Matches a trace context of W3C, version 00 or later. Its first number names the whole trace. */
+const TRACE_PARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
+
+/** The number that this request has in answers and logs: the trace's, if the caller or a proxy began one. */
+function requestId(traceparent = ""): string {
+  return TRACE_PARENT.exec(traceparent)?.[1] ?? randomBytes(16).toString("hex")
+}
 
 /** The member who sent the request, set by the first handlers. */
 function viewerOf(c: Context<Env>) {
