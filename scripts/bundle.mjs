@@ -36,6 +36,7 @@ const ENTRIES = {
   "src/serve/hooks/main.ts": "./hook.js",
   "src/tools/blame/run.ts": "./blame.js",
   "src/cli/commands.ts": "./commands.js",
+  "src/cli/open-picker.ts": "./picker.js",
 }
 const IS_OURS = /^(?:src|packages)\//
 const coldName = (path) =>
@@ -80,7 +81,9 @@ export async function bundle({ outdir, version, plugins = [] }) {
   const main = await inOneFile({ main: "src/cli/main.ts" })
   const blame = await inOneFile({ blame: "src/tools/blame/run.ts" })
   const commands = await inOneFile({ commands: "src/cli/commands.ts" }, [])
-  writeFileSync(`${outdir}/main.js`, compiledAhead(readFileSync(`${outdir}/main.js`, "utf8")))
+  const picker = await inOneFile({ picker: "src/cli/open-picker.ts" }, [/^src\/store\/history\/sqlite-history\.ts$/])
+  for (const name of ["main", "picker"])
+    writeFileSync(`${outdir}/${name}.js`, compiledAhead(readFileSync(`${outdir}/${name}.js`, "utf8")))
   const hook = await inOneFile({ hook: "src/serve/hooks/main.ts" }, HOT_IN_HOOKS)
   const first = await inOneFile({ dex: "src/cli/dex.ts" })
   const pieces = await inPieces({
@@ -133,7 +136,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
   })
   return Object.assign(
     {},
-    ...[pieces, main, blame, commands, hook, line, page, first].map(({ metafile }) => metafile.outputs),
+    ...[pieces, main, blame, commands, picker, hook, line, page, first].map(({ metafile }) => metafile.outputs),
   )
 }
 

@@ -3,6 +3,7 @@
 // the version: on Node 20 that would end the process without a message.
 import module from "node:module"
 import { VERSION } from "../app/version.ts"
+import { hasPicker } from "./terminal/has-picker.ts"
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
 if (major < 22 || (major === 22 && minor < 18)) {
@@ -52,21 +53,19 @@ function isTypedByPerson(words: string[]): boolean {
 if (process.argv[2] === "--version") process.stdout.write(`dex ${VERSION}\n`)
 else {
   process.stderr.on("error", () => {}) // the answer is printed even if notes cannot be written
-  process.exitCode = await (process.argv[2] === "serve" ? serve(process.argv.slice(3)) : run(process.argv.slice(2)))
+  process.exitCode = await run(process.argv.slice(2))
 }
 
+/** Serves, and opens the picker, without loading what the other commands need: an agent or a person waits for the start. */
 async function run(words: string[]): Promise<number> {
-  const { main } = await import("./main.ts")
-  return main(words)
-}
-
-/** Serves without loading what the other commands need: agents start many servers, and wait for each. */
-async function serve(words: string[]): Promise<number> {
   try {
-    const { serveCommand } = await import("./serve.ts")
-    return await serveCommand(words)
+    if (words[0] === "serve") return await (await import("./serve.ts")).serveCommand(words.slice(1))
+    if (words.length === 0 && hasPicker(process.stdout, process.env)) {
+      const code = await (await import("./open-picker.ts")).openPicker({ readsFirst: true })
+      if (code !== undefined) return code
+    }
   } catch (error) {
-    const { printError } = await import("./main.ts")
-    return printError(error)
+    return (await import("./main.ts")).printError(error)
   }
+  return (await import("./main.ts")).main(words)
 }

@@ -32,7 +32,7 @@ export function printError(thrown: unknown): number {
 }
 
 async function dispatch([name, ...rest]: string[]): Promise<number> {
-  if (name === undefined || name === "--plain") return showFirstScreen(name === "--plain")
+  if (name === undefined || name === "--plain") return (await import("./home.ts")).showHome()
   if (name === "help" && rest.length > 0 && rest[0] !== "all") return dispatch([rest[0]!, "--help"])
   const otherCommand = otherCommands.find((command) => hasName(command, name))
   if (otherCommand) return otherCommand.run(rest)
@@ -60,12 +60,6 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
     ),
   )
   return 0
-}
-
-async function showFirstScreen(isPlain: boolean): Promise<number> {
-  const opensPicker = !isPlain && hasPicker(process.stdout, process.env)
-  const code = opensPicker ? await (await import("./open-picker.ts")).openPicker({ readsFirst: true }) : undefined
-  return code ?? (await import("./home.ts")).showHome()
 }
 
 function unknownCommand(name: string, rest: readonly string[], commands: readonly Command[]): DexError {

@@ -3,12 +3,9 @@ import { readPickerScope, savePickerScope } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
 import { terminalOf } from "../render/terminal.ts"
-import { readArguments } from "./args.ts"
-import type { Command } from "./command.ts"
 import { newestRows } from "./picker/newest-rows.ts"
-import type { PickedAction } from "./picker/picker.ts"
+import { type PickedAction, pick } from "./picker/picker.ts"
 import { SCOPES } from "./picker/state.ts"
-import { runCommand } from "./run-command.ts"
 import { hasPicker } from "./terminal/has-picker.ts"
 
 /**
@@ -23,8 +20,6 @@ export async function openPicker({ text = "", printsRef = false, readsFirst = fa
     const isFirstRun = !dex.hasHistory()
     if (isFirstRun && !readsFirst) return undefined
     const output = printsRef ? process.stderr : process.stdout
-    // Loads the picker while the first rows are read.
-    const pickerModule = import("./picker/picker.ts")
     const savedScope = readPickerScope(dex.home.dir)
     const rememberedScope = SCOPES.find((one) => one === savedScope) ?? "all"
     const scoped = await newestRows(dex, { scope: rememberedScope }, output.rows || 24)
@@ -33,7 +28,6 @@ export async function openPicker({ text = "", printsRef = false, readsFirst = fa
     const newest = scope === rememberedScope ? scoped : await newestRows(dex, { scope }, output.rows || 24)
     if (newest.rows.length === 0 && !isFirstRun) return undefined
     const terminal = terminalOf(output, process.env)
-    const { pick } = await pickerModule
     pickedAction = await pick({
       dex,
       input: process.stdin,
@@ -61,20 +55,16 @@ async function performAction(picked: PickedAction, printsRef: boolean): Promise<
       process.stdout.write(`${picked.row.ref}\n`)
       return 0
     case "resume":
-      return runCommand(await commandNamed("resume"), { id: picked.row.ref }, false)
+      return runLine("resume", picked.row.ref)
     case "view":
-      return (await import("./view.ts")).viewCommand([picked.row.ref])
-    case "hand_over": {
-      const command = await commandNamed("handover")
-      const { input } = readArguments(command.tool, [picked.row.ref, "--to", picked.to])
-      return runCommand(command, input, false)
-    }
+      return runLine("view", picked.row.ref)
+    case "hand_over":
+      return runLine("handover", picked.row.ref, "--to", picked.to)
   }
 }
 
-async function commandNamed(name: string): Promise<Command> {
-  const { commands } = await import("./commands.ts")
-  return commands.find(({ tool }) => tool.name === name)!
+async function runLine(...words: string[]): Promise<number> {
+  return (await import("./main.ts")).main(words)
 }
 
 /** `dex pick [words]`: the picker for use inside other commands. Returns the exit code. */

@@ -188,7 +188,9 @@ test("the entry file imports nothing that an old Node could not load", () => {
   expect([...read("cli/dex.ts").matchAll(/^import .*from "(.*)"/gm)].map(([, name]) => name)).toEqual([
     "node:module",
     "../app/version.ts",
+    "./terminal/has-picker.ts",
   ])
+  expect(read("cli/terminal/has-picker.ts")).not.toMatch(/^import /m)
 })
 
 function stringsOf(source: string): string[] {

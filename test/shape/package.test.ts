@@ -71,8 +71,8 @@ test("dependencies are pinned exactly", () => {
   expect(Object.entries(manifest.dependencies).filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([])
 })
 
-test("reading commands start without loading Node's slow modules", () => {
-  for (const file of ["main.js", "hook.js"]) {
+test("reading commands and the picker start without loading Node's slow modules", () => {
+  for (const file of ["main.js", "picker.js", "hook.js"]) {
     const loaded = [...readFileSync(join(ROOT, "dist", file), "utf8").matchAll(/\bfrom\s*"node:([^"]+)"/g)]
     expect(loaded.length).toBeGreaterThan(5)
     const heavy = ["crypto", "http", "https", "net", "tls", "worker_threads", "readline", "child_process"]

@@ -27,7 +27,6 @@ import {
   withRows,
   withSources,
 } from "./state.ts"
-import { syncWhilePicking } from "./sync-while-picking.ts"
 import { openTerminal } from "./terminal-mode.ts"
 
 type PickerOptions = {
@@ -70,13 +69,14 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
   const quickLookUp = startLookUp()
   const terminal = openTerminal(input, output, fail)
   const previews = createPreviews(lookUp, () => draw())
-  let state = startingState(text, openableAgents(dex), options.scope)
+  let state = startingState(text, [], options.scope)
 
   const draw = () => {
     const look = lookOf(options)
     state = scrollToSelected(state, rowsPerPage(state, look))
-    const row = selectedRow(state)
-    terminal.draw(drawScreen(state, row && previewColumns(look) > 0 ? previews.get(row, look) : undefined, look))
+    const row = previewColumns(look) > 0 ? selectedRow(state) : undefined
+    terminal.draw(drawScreen(state, row && previews.get(row, look), look))
+    if (row) previews.request(row, look)
   }
   const change = (next: Partial<PickerState>) => {
     state = { ...state, ...next }
@@ -175,6 +175,7 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
   const { rows, hasMore } = options.first
   state = { ...state, rows, hasMore, isUntouched: rows.length === 0, syncing: "reading" }
   draw()
+  state = { ...state, openable: openableAgents(dex) }
   keys.resume()
   input.on("end", onHangUp)
   output.on("resize", onResize)
@@ -186,18 +187,27 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
     requestSourcesAndNote()
     finder.refresh(state.line.text, state.filter)
   }
-  const sync = syncWhilePicking({
-    onProgress: (syncing) => change({ syncing }),
-    onMore,
-    onEnd: (note, changed) => {
-      change({ note: note || state.note })
-      if (changed) onMore()
-      else if (state.rows.length === 0 && state.line.text === "" && options.first.rows.length === 0)
-        end({ type: "nothing_found" })
-    },
-  })
+  let isClosed = false
+  let stopSync = () => {}
+  const startSync = async () => {
+    const { syncWhilePicking } = await import("./sync-while-picking.ts")
+    if (isClosed) return
+    const sync = syncWhilePicking({
+      onProgress: (syncing) => change({ syncing }),
+      onMore,
+      onEnd: (note, changed) => {
+        change({ note: note || state.note })
+        if (changed) onMore()
+        else if (state.rows.length === 0 && state.line.text === "" && options.first.rows.length === 0)
+          end({ type: "nothing_found" })
+      },
+    })
+    stopSync = sync.stop
+  }
+  startSync().catch(fail)
   return () => {
-    sync.stop()
+    isClosed = true
+    stopSync()
     finder.stop()
     quickLookUp.close()
     lookUp.close()
@@ -208,25 +218,24 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
   }
 }
 
-/** Caches previews. Requests a missing preview, and returns an empty one until it arrives. */
+/** Caches previews. A preview is empty until the requested one arrives. */
 function createPreviews(lookUp: LookUpProcess, onNew: () => void) {
   const cache = new Map<string, Preview>()
   let requestedKey = ""
+  const keyOf = (row: PickerRow, look: PickerLook) => `${row.ref}#${row.message ?? ""} ${previewColumns(look)}`
   return {
-    get: (row: PickerRow, look: PickerLook): Preview => {
-      const columns = previewColumns(look)
-      const key = `${row.ref}#${row.message ?? ""} ${columns}`
-      const preview = cache.get(key)
-      if (preview) return preview
-      const emptyPreview = { ref: row.ref, title: row.title, facts: [], messages: [] }
-      if (requestedKey === key) return emptyPreview
+    get: (row: PickerRow, look: PickerLook): Preview =>
+      cache.get(keyOf(row, look)) ?? { ref: row.ref, title: row.title, facts: [], messages: [] },
+    /** Starting a process takes time, so draw first. */
+    request: (row: PickerRow, look: PickerLook): void => {
+      const key = keyOf(row, look)
+      if (cache.has(key) || requestedKey === key) return
       requestedKey = key
-      lookUp.ask({ type: "preview", row, columns, color: look.color }, (answer) => {
+      lookUp.ask({ type: "preview", row, columns: previewColumns(look), color: look.color }, (answer) => {
         if (!("preview" in answer) || answer.preview === null) return
         cache.set(key, answer.preview)
         onNew()
       })
-      return emptyPreview
     },
     clear: () => {
       cache.clear()

@@ -1,6 +1,5 @@
 import { messageOf } from "../../core/error.ts"
 import { isSubprocessEnded, type Subprocess, subprocessFile } from "../../subprocess/link.ts"
-import { startProcess } from "../../subprocess/process.ts"
 import type { FoundRows } from "./newest-rows.ts"
 import type { Preview } from "./screen.ts"
 import type { PickerFilter, PickerRow, RowMarks } from "./state.ts"
@@ -38,21 +37,23 @@ export type LookUpProcess = {
 type OpenLookUp = { request: LookUpRequest; onAnswer: (answer: LookUpAnswer) => void }
 
 /**
- * Looks things up in a subprocess, one at a time, so that drawing never waits. The first request starts it. If it dies, a new
- * subprocess gets the unanswered request.
+ * Looks things up in a subprocess, one at a time, so that drawing never waits. The first request starts it, and loads what starts
+ * processes. If the subprocess dies, a new one gets the unanswered request.
  */
 export function startLookUp(): LookUpProcess {
   let current: Subprocess<LookUpRequest, LookUpAnswer> | undefined
   let isAsking = false
   let isClosed = false
   const waiting = new Map<string, OpenLookUp>()
-  const ensureRunning = (): NonNullable<typeof current> => {
+  const ensureRunning = async (): Promise<NonNullable<typeof current>> => {
+    const { startProcess } = await import("../../subprocess/process.ts")
     if (!current || current.hasEnded()) current = startProcess(subprocessFile("./look-up-process.ts", import.meta.url))
+    if (isClosed) current.kill()
     return current
   }
   const lookUp = async (request: LookUpRequest, isRetry = false): Promise<LookUpAnswer> => {
     try {
-      return await ensureRunning().ask(request)
+      return await (await ensureRunning()).ask(request)
     } catch (error) {
       if (!isSubprocessEnded(error)) return { problem: messageOf(error) }
       // If the second process died too, the request is not sent again.
