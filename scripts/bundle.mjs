@@ -188,10 +188,12 @@ const loadTogether = ({ shared, users }) => ({
     bundler.onResolve({ filter: /^\.|^src\/|^packages\// }, ({ path: asked, kind, resolveDir }) => {
       if (!["entry-point", "dynamic-import"].includes(kind)) return undefined
       const path = resolve(kind === "entry-point" ? "." : resolveDir, asked)
-      return wrapped.has(path) ? { path, namespace: "user" } : undefined
+      if (!wrapped.has(path)) return undefined
+      // Relative, because esbuild hashes it: the same sources make the same files in every folder.
+      return { path: relative(".", path).replaceAll("\\", "/"), namespace: "user" }
     })
     bundler.onLoad({ filter: /./, namespace: "user" }, ({ path }) => ({
-      contents: `export * from ${JSON.stringify(path)}\nimport "dex:shared"`,
+      contents: `export * from ${JSON.stringify(resolve(path))}\nimport "dex:shared"`,
       resolveDir: ".",
     }))
   },

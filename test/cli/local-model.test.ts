@@ -117,6 +117,19 @@ test("after confirmation it installs the model and embeds the history, and a sea
   )
 })
 
+test("the package's file can be named on the command line, and only a file is accepted", async () => {
+  const home = tempDir()
+  const named = await warmDex(home, [...SET, env.DEX_LOCAL_MODEL_PACKAGE, "--yes"])
+  expect(named).toMatchObject({ code: 0, stdout: "embed.provider is local.\n" })
+  expect(named.stderr).toMatch(/The local model is installed/)
+  // A name that npm would download, a folder, and a file that is not there.
+  for (const other of ["dexctx-embed-local", PACKAGE, join(PACKAGE, "none.tgz"), "https://example.com/x.tgz"]) {
+    const refused = await warmDex(tempDir(), [...SET, other, "--yes"])
+    expect(refused.code, other).toBe(2)
+    expect(refused.stderr).toMatch(/There is no file .*Nothing was changed/)
+  }
+})
+
 /** Code that records in a file that it ran. */
 const noting = (file: string) =>
   `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(file)}, "run")\n`

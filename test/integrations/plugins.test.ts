@@ -1,14 +1,17 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { filesWithPackageFields, releaseOf } from "../../scripts/package-fields.mjs"
 import { RETRIEVAL_AGENT, retrievalText } from "../../src/agents/kit/wiring.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { loadWirings } from "../../src/integrations/agents.ts"
 import { pluginFiles } from "../../src/integrations/plugins.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8")
-const { version } = JSON.parse(read("package.json")) as { version: string }
+const json = (file: string) => JSON.parse(read(file)) as Record<string, unknown>
+const { version, mcpName } = releaseOf(ROOT)
 const machine = { home: "/home/me", env: {}, platform: "linux" as const }
 const BIN = {
   dex: "/home/me/.dex/bin/dex",
@@ -28,23 +31,53 @@ function written(name: string, ending: string): string {
 }
 const body = (text: string) => text.slice(text.indexOf("\n---\n") + 5)
 
-test("the plugin and the extension are exactly what scripts/plugins.ts writes (npm run plugins)", () => {
-  const files = pluginFiles(version)
+test("plugins, marketplaces, the skill and the registry's entry are exactly what npm run plugins writes", () => {
+  const files = pluginFiles(releaseOf(ROOT), offeredTools)
   for (const [path, content] of Object.entries(files))
     if (typeof content === "string") expect(read(path), path).toBe(content)
-    else expect(JSON.parse(read(path)), path).toEqual(content)
-  const there = readdirSync(join(ROOT, "plugins"), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name !== "README.md")
-    .map((entry) =>
-      join(entry.parentPath, entry.name)
-        .slice(ROOT.length + 1)
-        .replaceAll("\\", "/"),
-    )
-  expect(there.sort()).toEqual(
-    Object.keys(files)
-      .filter((path) => path.startsWith("plugins/"))
-      .sort(),
+    else expect(json(path), path).toEqual(content)
+  const there = ["plugins", "skills", ".agents", ".claude-plugin", ".cursor-plugin"].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name !== "README.md")
+      .map((entry) =>
+        join(entry.parentPath, entry.name)
+          .slice(ROOT.length + 1)
+          .replaceAll("\\", "/"),
+      ),
   )
+  expect([...there, "server.json"].sort()).toEqual(Object.keys(files).sort())
+})
+
+test("the version and the repository's address are those of package.json everywhere", () => {
+  const files = filesWithPackageFields(ROOT)
+  for (const [path, text] of Object.entries(files)) expect(read(path), path).toBe(text)
+  expect(Object.keys(files)).toContain("packages/embed-local/package.json")
+})
+
+test("every path in a plugin's manifest exists, and every server starts this version of dex", () => {
+  for (const [folder, manifest] of [
+    ["plugins/codex", ".codex-plugin/plugin.json"],
+    ["plugins/cursor", ".cursor-plugin/plugin.json"],
+  ] as const) {
+    const { skills, mcpServers } = json(`${folder}/${manifest}`)
+    for (const path of [skills, mcpServers])
+      expect(existsSync(join(ROOT, folder, String(path))), String(path)).toBe(true)
+    const { args } = (json(join(folder, String(mcpServers))) as { mcpServers: { dex: { args: string[] } } }).mcpServers
+      .dex
+    expect(args).toEqual(["--prefer-offline", "-y", `dexctx@${version}`, "serve"])
+  }
+})
+
+test("the registry's entry has the name that the npm package claims, and fits the registry's limits", () => {
+  const { name, description, packages } = json("server.json") as {
+    name: string
+    description: string
+    packages: { identifier: string; version: string }[]
+  }
+  expect(name).toBe(mcpName)
+  expect(json("package.json")).toMatchObject({ mcpName, name: packages[0]!.identifier })
+  expect(packages[0]!.version).toBe(version)
+  expect(description.length).toBeLessThanOrEqual(100)
 })
 
 test("they match what dex install writes, except for how dex is started", () => {

@@ -1,9 +1,12 @@
 import { execFileSync } from "node:child_process"
-import { mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { packagesIn } from "../../scripts/licences.mjs"
 import { problemsOfPackage } from "../../scripts/package-contents.mjs"
+import { repositoryOf } from "../../scripts/package-fields.mjs"
+import { npmPackage, packageFiles, withFullAddresses } from "../../scripts/release/npm-package.mjs"
+import { sbomOf } from "../../scripts/release/sbom.mjs"
 import { otherCommands } from "../../src/cli/other-commands.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -99,10 +102,16 @@ test("the package contains the program and no development files, and works witho
       stdio: ["ignore", "pipe", "ignore"],
       shell: process.platform === "win32",
     })
-  const out = npm(["pack", "--json", "--ignore-scripts", "--pack-destination", dir], ROOT)
+  const out = npm(["pack", "--dry-run", "--json", "--ignore-scripts"], ROOT)
   type Packed = { filename: string; files: { path: string }[]; size: number }
   const [packed] = JSON.parse(out.slice(out.indexOf("["))) as [Packed]
   expect(problemsOfPackage(packed)).toEqual([])
+  // Ours has the same files, but its pages have full addresses, and the same files always make the same bytes.
+  const paths = (files: { path: string }[]) => files.map(({ path }) => path).sort()
+  expect(paths(packageFiles(ROOT))).toEqual(paths(packed.files))
+  const bytes = npmPackage(ROOT)
+  expect(npmPackage(ROOT).equals(bytes)).toBe(true)
+  writeFileSync(join(dir, packed.filename), bytes)
   npm(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir, join(dir, packed.filename)], dir)
   const program = join(dir, "node_modules", "dexctx", "dist", "dex.js")
   const run = (args: string[]) =>
@@ -112,6 +121,36 @@ test("the package contains the program and no development files, and works witho
     })
   expect(run(["--version"])).toBe(`dex ${manifest.version}\n`)
   expect(run(["sync"])).toMatch(/Nothing new in 0 transcripts/)
+})
+
+test("every link and picture of the package's page has its full address, and every file that it names exists", () => {
+  const repository = repositoryOf(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as object)!
+  const page = withFullAddresses(readFileSync(join(ROOT, "README.md"), "utf8"), repository, "v1.2.3")
+  const targets = [...page.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target!)
+  expect(targets.filter((target) => !target.startsWith("https://"))).toEqual([])
+  const pages = targets.flatMap(
+    (target) => new RegExp(`^${repository.address}/blob/v1.2.3/([^#]+)`).exec(target)?.[1] ?? [],
+  )
+  expect(pages.length).toBeGreaterThan(20)
+  expect(pages.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
+  expect(page).toMatch(/!\[[^\]]+\]\(https:\/\/raw\.githubusercontent\.com\/[\w-]+\/[\w-]+\/v1\.2\.3\/docs\/dex\.svg\)/)
+  expect(withFullAddresses("[a](#b) [c](https://d.e/f.md)", repository, "v1")).toBe("[a](#b) [c](https://d.e/f.md)")
+})
+
+test("the bill of materials lists what npm installs, with hashes, and what is bundled", () => {
+  const { components, dependencies, metadata } = sbomOf(ROOT)
+  const named = new Map(components.map((component) => [component.name, component]))
+  expect(Object.keys(manifest.dependencies).filter((name) => !named.has(name))).toEqual([])
+  for (const [name, version] of Object.entries(manifest.dependencies))
+    expect(named.get(name)).toMatchObject({
+      version,
+      hashes: [{ alg: "SHA-512", content: expect.stringMatching(/^[0-9a-f]{128}$/) }],
+    })
+  expect([...named.keys()]).toEqual(expect.arrayContaining(["hono", "@clack/prompts", "node-addon-api"]))
+  expect(metadata.component.purl).toBe(`pkg:npm/dexctx@${manifest.version}`)
+  const refs = new Set([...components, metadata.component].map((component) => component["bom-ref"]))
+  expect(dependencies.flatMap(({ ref, dependsOn }) => [ref, ...dependsOn]).filter((ref) => !refs.has(ref!))).toEqual([])
+  expect(sbomOf(ROOT)).toEqual(sbomOf(ROOT))
 })
 
 test("no tracked file names the folder of this checkout", () => {

