@@ -23,6 +23,7 @@ export type AskInput = {
   no_global?: boolean
   in: "all" | "history" | "docs"
   model?: string
+  quotes?: boolean
   max_tokens: number
   where?: "team"
 }
@@ -50,10 +51,12 @@ export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}): Prom
 }
 
 async function answerWith(dex: Dex, input: AskInput, hooks: AskHooks, library: PassageLibrary) {
+  const statements = await library.statements(input.query)
+  const quoteWith = (notes: string[]) => buildQuotedAnswer(input, library, statements, { extractive: true, notes })
+  if (input.quotes) return quoteWith([])
   const { configuredModel } = await import("../tools/model.ts")
   const model = await configuredModel(dex, { model: input.model })
-  const statements = await library.statements(input.query)
-  if (!model) return buildQuotedAnswer(input, library, statements, { extractive: true, notes: [NO_MODEL] })
+  if (!model) return quoteWith((await mayMentionModels(dex)) ? [NO_MODEL] : [])
   const run = await runLoop(model, library, {
     question: input.query,
     use_case: input.use_case,
@@ -63,6 +66,12 @@ async function answerWith(dex: Dex, input: AskInput, hooks: AskHooks, library: P
     onStep: hooks.onStep,
   })
   return buildModelAnswer(input, library, statements, model, run, checkAnswer(run.text, library))
+}
+
+/** False if the person said that they never want a model. */
+async function mayMentionModels({ home, machine }: Dex): Promise<boolean> {
+  const { loadSettings } = await import("../config/load.ts")
+  return loadSettings({ file: home.config, env: machine.env }).settings["llm.offer"] !== "never"
 }
 
 /** The passages that the model sees first: those that search finds, and those of the best statements. */

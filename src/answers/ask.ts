@@ -69,6 +69,7 @@ export const ask = defineTool({
     no_global: optional(flag("Leave out documents that belong to no project.")),
     in: inField,
     model: optional(text("Use this model instead of llm.model.")),
+    quotes: optional(flag("Answer with exact quotes only, without a model.")),
     max_tokens: withDefault(
       integer("Approximate token limit of the answer.", { minimum: 200, maximum: 8000 }),
       ANSWER_TOKENS,

@@ -5,6 +5,7 @@ import type { Model, ModelMessage, ModelRequest } from "../llm/model.ts"
 import { usageBetween } from "../llm/reply.ts"
 import { redactText } from "../redact/redact.ts"
 import { seconds } from "../render/words.ts"
+import { parseQuery } from "../search/query.ts"
 import type { Dex } from "../tools/context.ts"
 import {
   type AskAnswer,
@@ -18,7 +19,7 @@ import {
 } from "./ask.run.ts"
 import { storeChat } from "./chat-keep.ts"
 import { type CheckedAnswer, NONE_DROPPED, settledLength } from "./cited.ts"
-import { openLibrary } from "./library.ts"
+import { openLibrary, type PassageLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
 import type { AnswerScope } from "./passage-source.ts"
 import type { Passage } from "./passages.ts"
@@ -80,9 +81,13 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
   let useCase = options.use_case
   let history: Exchange[] = []
   let hasForgotten = false
+  /** The query of the last question. */
+  let lastQuery: string | undefined
 
-  const ask = async (query: string, events: ChatEvents = {}): Promise<Turn> => {
+  const ask = async (question: string, events: ChatEvents = {}): Promise<Turn> => {
     const { signal, onStep } = events
+    const query = lastQuery === undefined ? question : await followUpQuery(library, question, lastQuery)
+    lastQuery = query
     const statements = await library.statements(query)
     onStep?.({ call: `search ${query}`, outcome: `${statements.length} found` })
     const emptyAnswer = (rest: object = {}) =>
@@ -104,7 +109,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     )
     const run = await partialIfStopped(signal, (onLoopStep) =>
       runLoop(model, library, {
-        question: query,
+        question,
         firstPassages: [...passagesFound, ...lastCitedPassages(history, passagesFound)],
         caps: options.caps ?? DEFAULT_CAPS,
         history: history.flatMap(messagesOf),
@@ -131,7 +136,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
           )
     if (hasAnswer)
       history.push({
-        question: redactText(query),
+        question: redactText(question),
         answer: answer.answer,
         cited: answer.sources.flatMap(({ n }) => library.passages.get(n) ?? []),
       })
@@ -162,8 +167,23 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     },
     clear: () => {
       history = []
+      lastQuery = undefined
     },
   }
+}
+
+const REFERS_BACK =
+  /\b(?:what|how) about\b|\b(?:it|its|that|those|this|these|they|them|their|there|one|ones|same|instead)\b|^\W*(?:and|but|so|or|then)\b|^\W*(?:why|how|where|when|who)(?: not)?\W*$/i
+/** How many words of the last question are added to one that refers to it. */
+const MAX_ADDED_WORDS = 3
+
+/** The query of a question: one such as "and why?" is searched for with the rarest words of the last one. */
+async function followUpQuery(library: PassageLibrary, question: string, lastQuery: string): Promise<string> {
+  const words = parseQuery(question).words
+  if (words.length > 0 && !REFERS_BACK.test(question)) return question
+  const rarest = await library.rarestWords(lastQuery)
+  const added = rarest.filter((word) => !words.includes(word)).slice(0, MAX_ADDED_WORDS)
+  return [question, ...added].join(" ")
 }
 
 const BROKEN_NOTE = "The connection broke, and the model started again."

@@ -1,4 +1,5 @@
 import type { Ref } from "../core/ref.ts"
+import { parseQuery } from "../search/query.ts"
 import { changesLookup } from "../tools/changed-later.ts"
 import type { Dex } from "../tools/context.ts"
 import { requireVisibleCollections } from "../tools/docs/collections.ts"
@@ -13,6 +14,8 @@ export type PassageLibrary = {
   search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: Passage[]; notes: string[] }>
   /** The best blocks of text, chosen without a model. A block gets its number when it is quoted. */
   statements(question: string): Promise<AnswerStatement[]>
+  /** A question's words that occur least often, rarest first. */
+  rarestWords(question: string): Promise<string[]>
   /** Notes about sources that could not be read. */
   unreadNotes: Set<string>
   read(ref: string): Promise<Passage[]>
@@ -55,6 +58,11 @@ export async function openLibrary(
       const { question, candidates, isComplete } = await answerCandidates(dex, query, scope, passages, source)
       if (!isComplete) unreadNotes.add(NOT_ALL_DOCUMENTS)
       return chooseBlocks(question, rankStatements(question, candidates))
+    },
+    async rarestWords(query) {
+      const { weights } = await source.find({ query, by: "message", limit: 1, offset: 0 })
+      const { words } = parseQuery(query)
+      return words.toSorted((a, b) => weights[words.indexOf(b)]! - weights[words.indexOf(a)]!)
     },
     async read(ref) {
       const { row, messages } = await source.read(ref)

@@ -1,6 +1,6 @@
 import { isDexError, messageOf } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
-import type { Model, ModelMessage, ModelTool, ToolCall } from "../llm/model.ts"
+import type { Model, ModelMessage, ModelReply, ModelTool, ToolCall } from "../llm/model.ts"
 import { redactText } from "../redact/redact.ts"
 import type { PassageLibrary } from "./library.ts"
 import { newestFirst, type Passage, passageForModel } from "./passages.ts"
@@ -71,6 +71,11 @@ You are given numbered passages, newest first. Everything behind "|" in a passag
 Use search and read only as long as the question is not answered: stop when a passage answers it, when passages agree, when the use case is met, or when searches bring nothing new. You have few calls.
 Then answer in at most 150 words. Every sentence ends with the number of the passage that supports it, like [2]. A sentence without one is thrown away, and so is one that shares few words with that passage: keep to the passage's own words and language. Quote exactly or not at all. Give no link that is not in a passage. Where passages disagree, the newer one counts; say so. If the passages do not answer the question, say exactly: NOT FOUND`
 
+/** With fewer searches of its own, a model that found nothing is asked once to search in other words. */
+const MIN_SEARCHES = 2
+const SEARCH_AGAIN =
+  "Search again before you give up, at least twice, in other words than the question's: synonyms, and the names of files, commands, settings and errors that such an answer would contain. Then answer by the same rules, or say NOT FOUND."
+
 /** Lets a model search and read until it answers or reaches a cap. The model's errors end the loop; only an abort throws. */
 export async function runLoop(model: Model, library: PassageLibrary, options: LoopOptions): Promise<LoopResult> {
   const { caps } = options
@@ -80,6 +85,7 @@ export async function runLoop(model: Model, library: PassageLibrary, options: Lo
   const seenRequests = new Set<string>()
   const messages: ModelMessage[] = [...(options.history ?? []), { role: "user", content: taskOf(options) }]
   let text = ""
+  let isSentBack = false
   for (;;) {
     const mayCall = steps.length < caps.calls
     const tokensLeft = caps.tokens - tokensSpent(model) - sizeOf(messages)
@@ -103,6 +109,15 @@ export async function runLoop(model: Model, library: PassageLibrary, options: Lo
       return { text, steps, stopped: stopReason }
     }
     if (reply.text.trim() !== "") text = reply.text
+    const searchCount = [...seenRequests].filter((request) => request.startsWith("search ")).length
+    if (isNotFound(reply) && mayCall && !isSentBack && searchCount < MIN_SEARCHES) {
+      isSentBack = true
+      messages.push(
+        { role: "assistant", content: reply.text.trim() || "NOT FOUND" },
+        { role: "user", content: SEARCH_AGAIN },
+      )
+      continue
+    }
     if (reply.calls.length === 0)
       return { text, steps, stopped: reply.finish === "length" ? "the answer was cut off" : undefined }
     if (!mayCall) return { text, steps, stopped: "the limit on searches and reads was reached" }
@@ -123,6 +138,10 @@ export async function runLoop(model: Model, library: PassageLibrary, options: Lo
     }
     messages.push({ role: "assistant", content: reply.text, calls: reply.calls }, { role: "tool", results })
   }
+}
+
+function isNotFound({ text, calls }: Pick<ModelReply, "text" | "calls">): boolean {
+  return calls.length === 0 && /^\W*(?:NOT FOUND\W*)?$/.test(text)
 }
 
 function taskOf({ question, use_case, firstPassages: first }: LoopOptions): string {

@@ -14,7 +14,7 @@ import { mapPrompt } from "./map/prompt.ts"
 import { type MapFilters, type MapJob, type MapRunResult, type PreparedMap, prepareMap, runMap } from "./map/run.ts"
 import { DEFAULT_SCHEMA, readSchema } from "./map/schema.ts"
 import type { MapFormat, MapOutput } from "./map.ts"
-import { findRecipe, taskOf } from "./recipes.ts"
+import { filledFilters, findRecipe, taskOf } from "./recipes.ts"
 
 export type CostOptions = {
   batch_tokens: number
@@ -149,10 +149,12 @@ function requestedTask(dex: Dex, input: MapInput) {
     )
   if (input.recipe !== undefined) {
     const recipe = findRecipe(dex.home.dir, input.recipe, dex.cwd)
-    const { description, schema, filters, format } = recipe
+    const { description, schema, format } = recipe
+    const values: Record<string, string> = input.topic === undefined ? {} : { topic: input.topic }
+    const filters = filledFilters(recipe, values)
     return {
       title: description,
-      task: taskOf(recipe, input.topic === undefined ? {} : { topic: input.topic }),
+      task: taskOf(recipe, values),
       schema: input.schema === undefined ? schema : schemaIn(dex, input.schema),
       filters,
       format,
@@ -191,8 +193,8 @@ function lastRun(dex: Dex, request: MapInput): MapInput {
   return { ...before, ...withoutUndefined({ max_tokens_total, output, dry_run: dry_run || undefined }) }
 }
 
-function filtersOf({ project, source, from, to, all, limit }: MapFilters): MapFilters {
-  return withoutUndefined({ project, source, from, to, all: all || undefined, limit })
+function filtersOf({ project, source, from, to, all, query, limit }: MapFilters): MapFilters {
+  return withoutUndefined({ project, source, from, to, all: all || undefined, query, limit })
 }
 
 export function costOptionsOf({ batch_tokens, parallel, max_tokens_total }: CostOptions) {

@@ -24,7 +24,8 @@ const filterFields = {
   from: fromField,
   to: toField,
   all: optional(flag("Include subagents and automated runs.")),
-  limit: optional(integer("Only the newest N conversations.", { minimum: 1 })),
+  query: optional(text("Only the conversations that a search for these words finds, best first.", { minLength: 1 })),
+  limit: optional(integer("Only the newest N conversations; with a query the best N, 30 if omitted.", { minimum: 1 })),
 }
 
 /** How much of a conversation the model sees: everything but tool outputs, or only the person's words and approved plans. */

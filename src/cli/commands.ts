@@ -40,9 +40,14 @@ const loadKeeping = () => import("./print/keeping.ts")
 const loadSuggestions = () => import("./print/suggestions.ts")
 /** Asks on a terminal whether dex may use an agent to write the answer, unless no model is used (`dry_run`, `facts`). */
 const askForConsent = async <I extends object>(input: I): Promise<I> => {
-  const usesNoModel = ["dry_run", "facts"].some((name) => (input as Record<string, unknown>)[name] === true)
+  const usesNoModel = ["dry_run", "facts", "quotes"].some((name) => (input as Record<string, unknown>)[name] === true)
   if (!usesNoModel) await (await import("./terminal/questions.ts")).askForAgentConsent(process.env)
   return input
+}
+/** The same, and offers an installed agent once if there is no model. */
+const offerModel = async <I extends { quotes?: boolean; model?: string }>(input: I): Promise<I> => {
+  if (!input.quotes) await (await import("./terminal/questions.ts")).offerAgent(process.env)
+  return askForConsent(input)
 }
 const ANSWERS_ARE_KEPT = { keptNote: "Everything answered so far is kept. " }
 
@@ -128,7 +133,7 @@ export const commands: readonly Command[] = [
   }),
   command(ask, {
     needsAllHistory: true,
-    before: askForConsent,
+    before: offerModel,
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(chat, {

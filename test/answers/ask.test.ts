@@ -137,7 +137,7 @@ test("a secret in the question does not reach the model", async () => {
     { query: `hook test ${secret}`, use_case: secret },
     answersInTurn([{ text: "NOT FOUND" }]),
   )
-  expect(asked).toHaveLength(1)
+  expect(asked.length).toBeGreaterThan(0)
   expect(JSON.stringify(asked)).not.toContain(secret)
 })
 
@@ -178,9 +178,24 @@ test("text that a hook inserted into a conversation is never evidence", async ()
   expect(output.sources.map(({ ref }) => ref).join()).not.toContain("44444444")
 })
 
-test("a model's NOT FOUND is accepted as its answer", async () => {
-  const { output } = await ask({}, answersInTurn([{ text: "NOT FOUND" }]))
+test("a model's NOT FOUND is accepted as its answer once it has searched in other words", async () => {
+  const { output, asked } = await ask({}, answersInTurn([{ text: "NOT FOUND" }]))
   expect(output).toMatchObject({ sources: [], confidence: "none", extractive: false })
+  expect(asked).toHaveLength(2)
+  expect(asked[1]!.body.messages.at(-1)!.content).toContain("in other words than the question's")
+  const search = (query: string) => calls({ name: "search", arguments: { query } })
+  const searched = await ask({}, answersInTurn(search("port"), search("listen"), [{ text: "NOT FOUND" }]))
+  expect(searched.asked).toHaveLength(3)
+})
+
+test("a model that finds nothing at first may answer after another search", async () => {
+  const { output } = await ask(
+    { query: "why did CI break on Tuesday" },
+    answersInTurn([{ text: "NOT FOUND" }], calls({ name: "search", arguments: { query: "hook test port" } }), [
+      { text: "Port 8080 was taken by another test [1]." },
+    ]),
+  )
+  expect(output.answer).toContain("Port 8080 was taken by another test")
 })
 
 test("an answer that is based only on the web says so", async () => {

@@ -202,6 +202,17 @@ describe("a series of questions", () => {
     expect(second.sources).toMatchObject([{ n: 1, ref: `${PORT}#2` }])
   })
 
+  test("a question that refers to the last one is searched for with its rarest words, until a clear", async () => {
+    const { chat, ask } = await chatWith()
+    await ask("how are invoices numbered")
+    const followUp = await ask("and why is it done per year?")
+    expect(followUp.answer).toContain("Invoices are numbered per year")
+    expect((await ask("which port does the hook test bind to")).answer).not.toContain("Invoices")
+    await ask("how are invoices numbered")
+    chat.clear()
+    expect((await ask("and why?")).answer).not.toContain("Invoices")
+  })
+
   test("the oldest exchanges are dropped when the history gets too long, and this is reported once", async () => {
     const { ask, asked } = await chatWith(
       (_, turn) => [{ text: `${"Port 8080 was taken by another test ".repeat(5)}${"so ".repeat(turn)}[1].` }],

@@ -493,12 +493,13 @@ test("a recipe is a file: one in the package, the user's own file instead of it,
   )
   const about = await map(
     at,
-    { task: undefined as never, recipe: "preferences", topic: "test $& names", limit: 1 },
+    { task: undefined as never, recipe: "preferences", topic: "word3 $& names", limit: 1 },
     (one) => [
       { text: JSON.stringify({ preferences: [{ preference: "p", strength: "said", refs: refsIn(one).slice(0, 1) }] }) },
     ],
   )
-  expect(promptOf(about.asked[0]!)).toContain("on this topic: test $& names")
+  expect(promptOf(about.asked[0]!)).toContain("on this topic: word3 $& names")
+  expect(about.output.conversations).toBe(1)
   await expect(map(at, { task: undefined as never, recipe: "nope" })).rejects.toThrow(
     "The recipes are digest, evaluation, mine, preferences, rules",
   )
@@ -514,6 +515,24 @@ test("a recipe is a file: one in the package, the user's own file instead of it,
   const rules = recipePrompts(join(at, ".dex")).find(({ name }) => name === "rules")!
   expect(rules.text({})).toContain("in the format user_only")
   expect(rules.text({})).toMatch(/dex_list[\s\S]*dex_get[\s\S]*evidence, not instructions/)
+})
+
+test("a query chooses the conversations that a search finds, and preferences searches for its topic", async () => {
+  const at = home()
+  const about = (n: number, text: string) =>
+    claudeSession(at, { id: idOf(n), start: "2026-10-20T09:00:00Z", turns: [{ user: text, assistant: "Done." }] })
+  about(30, "Use teal for the sidebar colour")
+  about(31, "The sidebar colour must not depend on the theme; a sidebar colour is a token")
+  await syncHome(at)
+  const found = await map(at, { query: "sidebar colour" })
+  expect(promptOf(found.asked[0]!)).toContain("teal")
+  expect(found.output.conversations).toBe(2)
+  expect((await map(at, { query: "sidebar colour", limit: 1 })).output.conversations).toBe(1)
+  expect((await map(at, { query: "sidebar colour", to: "2026-10-01" })).output.conversations).toBe(0)
+  const preferences = { task: undefined as never, recipe: "preferences", topic: "sidebar colour", dry_run: true }
+  expect((await map(at, preferences)).output.conversations).toBe(2)
+  const prompt = recipePrompts(join(at, ".dex")).find(({ name }) => name === "preferences")!
+  expect(prompt.text({ topic: "sidebar colour" })).toContain('dex_search {"query":"sidebar colour","limit":40}')
 })
 
 test("user_only gives the model the person's words and approved plans, nothing of agents and tools", async () => {

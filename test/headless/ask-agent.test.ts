@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest"
 import { agents } from "../../src/agents/registry.ts"
 import { MODEL_AGENTS, MODEL_RUN_VARIABLE } from "../../src/core/model-run.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import { onTerminal } from "../integrations/terminal.ts"
+import { onTerminal, shellOnTerminal } from "../integrations/terminal.ts"
 import { DEX, dex as dexAlone, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { isAlive } from "../support/processes.ts"
@@ -102,6 +102,57 @@ describe("before the user has agreed", () => {
     const again = await onTerminal(home, ASK, [], 100, path)
     expect(again!.screen).toContain(ANSWER)
     expect(again!.screen).not.toContain("from now on?")
+  })
+})
+
+describe("while no model is set up", () => {
+  const OFFER = /write dex's answers\?/
+  const DOWN = "\u001b[B"
+  const wasStarted = () => existsSync(join(home, "started"))
+
+  beforeEach(() => dex(home, ["config", "unset", "llm.provider"]))
+
+  test("ask offers the installed agent once: no is remembered, and the quotes follow", async () => {
+    const no = await onTerminal(home, ASK, [[OFFER, "\r"]], 100, path)
+    if (!no) return console.log("NOT RUN: the offer on a terminal, which cannot be made here")
+    expect(no.screen.replaceAll(/\s+/g, " ")).toContain("would be sent to Anthropic")
+    expect(no.screen.replaceAll(/\s+/g, " ")).toContain("count towards your own plan")
+    expect(no.screen).toContain("port 8080")
+    expect(config()).toEqual({ "llm.offer": "no" })
+    const again = await onTerminal(home, ASK, [], 100, path)
+    expect(again!.screen).not.toMatch(OFFER)
+    expect(again!.screen).toContain("No model is set up")
+    expect(wasStarted()).toBe(false)
+  })
+
+  test("yes is stored for this agent only, and --quotes still answers without it", async () => {
+    const yes = await onTerminal(home, ASK, [[OFFER, `${DOWN}\r`]], 100, path)
+    if (!yes) return console.log("NOT RUN: the offer on a terminal, which cannot be made here")
+    expect(yes.screen).toContain(ANSWER)
+    expect(config()).toEqual({ "llm.provider": "claude_code", "llm.allowed_agents": "claude_code" })
+    writeFileSync(join(home, "started"), "")
+    const quotes = await run(...ASK, "--quotes", "--json")
+    expect(JSON.parse(quotes.stdout)).toMatchObject({ extractive: true, answer: expect.stringContaining("“") })
+    expect(readFileSync(join(home, "started"), "utf8")).toBe("")
+  })
+
+  test("never leaves out what mentions a model", async () => {
+    const never = await onTerminal(home, ASK, [[OFFER, `${DOWN}${DOWN}\r`]], 100, path)
+    if (!never) return console.log("NOT RUN: the offer on a terminal, which cannot be made here")
+    expect(config()).toEqual({ "llm.offer": "never" })
+    expect(JSON.parse((await run(...ASK, "--json")).stdout).note).toBeUndefined()
+    expect(wasStarted()).toBe(false)
+  })
+
+  test("nothing is offered with --quotes, in a pipe, and to an agent on a terminal", async () => {
+    const quotes = await onTerminal(home, [...ASK, "--quotes"], [], 100, path)
+    if (!quotes) return console.log("NOT RUN: the offer on a terminal, which cannot be made here")
+    expect(quotes.screen).not.toMatch(OFFER)
+    expect((await run(...ASK)).stderr).not.toMatch(OFFER)
+    const inAgent = await shellOnTerminal(home, ["export CLAUDECODE=1", `dex ${ASK[0]} '${ASK[1]}'`], [], path)
+    expect(inAgent!.screen).toContain("port 8080")
+    expect(inAgent!.screen).not.toMatch(OFFER)
+    expect(config()).toEqual({})
   })
 })
 

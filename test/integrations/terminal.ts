@@ -16,8 +16,13 @@ export function onTerminal(
 }
 
 /** The same for lines of a shell, in which `dex` is dex. */
-export function shellOnTerminal(home: string, lines: string[], answers: [question: RegExp, keys: string][] = []) {
-  return script(home, [`dex() { ${DEX_COMMAND} "$@"; }`, ...lines].join("\n"), answers)
+export function shellOnTerminal(
+  home: string,
+  lines: string[],
+  answers: [question: RegExp, keys: string][] = [],
+  path?: string,
+) {
+  return script(home, [`dex() { ${DEX_COMMAND} "$@"; }`, ...lines].join("\n"), answers, 160, path)
 }
 
 const DEX_COMMAND = [process.execPath, DEX].map((word) => `'${word}'`).join(" ")

@@ -5,8 +5,11 @@ import { formatRef, type Ref } from "../../core/ref.ts"
 import type { Schema } from "../../core/schema.ts"
 import { charactersWithin } from "../../core/tokens.ts"
 import type { Model } from "../../llm/model.ts"
+import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { dateRange } from "../../tools/fields.ts"
+import { resolveRef } from "../../tools/resolve.ts"
+import { run as runSearch } from "../../tools/search/run.ts"
 import type { MapFormat } from "../map.ts"
 import {
   answerPrompt,
@@ -30,6 +33,8 @@ export type MapFilters = {
   from?: string
   to?: string
   all?: boolean
+  /** Only the conversations that a search for these words finds, the best first. */
+  query?: string
   limit?: number
 }
 
@@ -59,21 +64,16 @@ export type PreparedMap = {
 /** Part of every cache key, so that answers to an older prompt are not reused. */
 const PROMPT_VERSION = "1"
 const NO_LIMIT = 1_000_000
+/** How many conversations a query chooses if there is no limit. */
+const FOUND_CONVERSATIONS = 30
+const SEARCH_PAGE = 100
 /** The data to merge may be at most this many times as long as an answer, because the result must fit into one answer. */
 const MERGE_RATIO = 4
 
 export async function prepareMap(dex: Dex, job: MapJob, model: Model | undefined): Promise<PreparedMap> {
   const store = await dex.store()
   const { filters, format, schema, task } = job
-  const { rows, left_out } = await store.list({
-    project: filters.project,
-    source: filters.source,
-    ...dateRange(filters, dex.now()),
-    kinds: filters.all ? undefined : LISTED_KINDS,
-    inside: dex.project,
-    limit: filters.limit ?? NO_LIMIT,
-    offset: 0,
-  })
+  const { rows, left_out } = await chosenConversations(dex, filters)
   const budget = charactersWithin(job.batch_tokens)
   const measured: MeasuredConversation[] = []
   for (const row of rows) measured.push(await measureConversation(store, row, maxUnitChars(budget), format))
@@ -91,6 +91,36 @@ export async function prepareMap(dex: Dex, job: MapJob, model: Model | undefined
     budget,
     planKey,
   }
+}
+
+async function chosenConversations(dex: Dex, filters: MapFilters) {
+  const { query, project, source, from, to, all } = filters
+  const store = await dex.store()
+  if (query === undefined)
+    return store.list({
+      project,
+      source,
+      ...dateRange(filters, dex.now()),
+      kinds: all ? undefined : LISTED_KINDS,
+      inside: dex.project,
+      limit: filters.limit ?? NO_LIMIT,
+      offset: 0,
+    })
+  const wanted = filters.limit ?? FOUND_CONVERSATIONS
+  const rows: ConversationRow[] = []
+  const left_out: Record<string, number> = {}
+  for (let offset = 0; rows.length < wanted; offset += SEARCH_PAGE) {
+    const request = { query, project, source, from, to, in: "history", by: "conversation", explain: false } as const
+    const { results } = await runSearch(dex, { ...request, limit: SEARCH_PAGE, offset }, { prose: false })
+    for (const { id } of results) {
+      const { row } = await resolveRef(dex, id)
+      if (rows.length === wanted) break
+      if (all || LISTED_KINDS.includes(row.kind)) rows.push(row)
+      else left_out[row.kind] = (left_out[row.kind] ?? 0) + 1
+    }
+    if (results.length < SEARCH_PAGE) break
+  }
+  return { rows, left_out }
 }
 
 export type MapRunResult = {

@@ -1,13 +1,15 @@
+import { existsSync } from "node:fs"
 import { homedir } from "node:os"
 import { createDex } from "../../app/dex.ts"
 import { VERSION } from "../../app/version.ts"
 import { dexHome } from "../../config/home.ts"
 import { loadSettings } from "../../config/load.ts"
 import { keyPlace, SERVER_KINDS } from "../../config/secret.ts"
+import { hasLlm } from "../../config/servers.ts"
 import { splitNames } from "../../config/settings.ts"
 import { writeKey, writeSetting } from "../../config/write.ts"
 import { DexError } from "../../core/error.ts"
-import { isAgentProvider } from "../../core/model-run.ts"
+import { isAgentProvider, MODEL_RUN_VARIABLE } from "../../core/model-run.ts"
 import { isInstalled, loadWirings, type WirableAgent } from "../../integrations/agents.ts"
 import { hooksChoice, readRecord } from "../../integrations/record.ts"
 import { recordFile } from "../../integrations/wiring.ts"
@@ -37,6 +39,46 @@ export async function askForAgentConsent(env: Record<string, string | undefined>
     throw new DexError("cancelled", "Nothing was sent. For answers without a model: dex config unset llm.provider")
   writeSetting(home.config, "llm.allowed_agents", [...allowed, chosen.agent.source].join(","))
 }
+
+/**
+ * On a terminal, before the first answer without a model: offers to let an installed agent write the answers. Asks a person once;
+ * never asks in a pipe, inside an agent, or if dex has read nothing yet.
+ */
+export async function offerAgent(env: Record<string, string | undefined>): Promise<void> {
+  const home = dexHome(env)
+  if (!isTerminal() || isInsideAgent(env) || !existsSync(home.history)) return
+  const { settings } = loadSettings({ file: home.config, env })
+  if (settings["llm.offer"] !== undefined || hasLlm(settings, { env, home: env.HOME ?? homedir() })) return
+  const { chooseAgent, agentName, describeSending } = await import("../../headless/choose.ts")
+  const chosen = await chooseAgent("agent", env)
+  if (chosen === undefined) return
+  const { columns } = terminalOf(process.stderr, env)
+  const description = `No model is set up. ${describeSending(chosen)}`
+  process.stderr.write(`${wrap(description, columns).join("\n")}\n`)
+  const { select, isCancel } = await import("@clack/prompts")
+  const answer = await select({
+    message: `Let ${agentName(chosen)} write dex's answers?`,
+    options: [
+      { value: "no", label: "No", hint: "exact quotes, as before" },
+      { value: "yes", label: "Yes", hint: "--quotes still answers without it" },
+      { value: "never", label: "Never", hint: "do not mention it again" },
+    ],
+    output: process.stderr,
+  })
+  if (isCancel(answer)) throw new DexError("cancelled", "Nothing was sent.")
+  if (answer !== "yes") return writeSetting(home.config, "llm.offer", answer)
+  const { source } = chosen.agent
+  const allowed = splitNames(settings["llm.allowed_agents"])
+  writeSetting(home.config, "llm.provider", source)
+  writeSetting(home.config, "llm.allowed_agents", [...new Set([...allowed, source])].join(","))
+}
+
+/** True if an agent started this command: an agent cannot answer for its user. */
+function isInsideAgent(env: Record<string, string | undefined>): boolean {
+  return env[MODEL_RUN_VARIABLE] !== undefined || AGENT_VARIABLES.some((name) => env[name] !== undefined)
+}
+
+const AGENT_VARIABLES = ["CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", "AGENT"]
 
 const MAX_BYTES = 64 << 10
 
