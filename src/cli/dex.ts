@@ -56,10 +56,11 @@ else {
   process.exitCode = await run(process.argv.slice(2))
 }
 
-/** Serves, and opens the picker, without loading what the other commands need: an agent or a person waits for the start. */
+/** Serves, syncs and opens the picker without loading what the other commands need: an agent or a person waits for the start. */
 async function run(words: string[]): Promise<number> {
   try {
     if (words[0] === "serve") return await (await import("./serve.ts")).serveCommand(words.slice(1))
+    if (words[0] === "sync") return await (await import("./quick-commands.ts")).runSync(words.slice(1))
     if (words.length === 0 && hasPicker(process.stdout, process.env)) {
       const code = await (await import("./open-picker.ts")).openPicker({ readsFirst: true })
       if (code !== undefined) return code

@@ -1,13 +1,12 @@
 import { dexHome } from "../config/home.ts"
 import { DexError, diskError, isDexError } from "../core/error.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
-import { closestName, readArguments } from "./args.ts"
+import { closestName } from "./args.ts"
 import type { Command } from "./command.ts"
-import { chosenForm, formsOf, oldNameNote } from "./forms.ts"
 import { hasName, listedCommands, otherCommands } from "./other-commands.ts"
-import { formatError, say, shellQuote } from "./print/words.ts"
+import { formatError, shellQuote } from "./print/words.ts"
 import { quickCommands } from "./quick-commands.ts"
-import { runCommand } from "./run-command.ts"
+import { runWords } from "./run-command.ts"
 import { hasPicker } from "./terminal/has-picker.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
@@ -46,20 +45,7 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
     const code = await (await import("./open-picker.ts")).openPicker({})
     if (code !== undefined) return code
   }
-  const note = oldNameNote(command.tool)
-  if (note !== undefined && process.stderr.isTTY) say(note)
-  const { command: chosen, words } = chosenForm(command.tool.name, rest, commands) ?? { command, words: rest }
-  const { input, json, help, web, ...options } = readArguments(chosen.tool, words)
-  if (web && !help) return (await import("./view.ts")).viewOutput(chosen.tool.name, input)
-  if (!help) return runCommand(chosen, input, json, { ...options, hasForms: note === undefined })
-  process.stdout.write(
-    (await import("./help.ts")).toolHelp(
-      chosen.tool,
-      terminalOf(process.stdout, process.env),
-      formsOf(chosen.tool.name, commands),
-    ),
-  )
-  return 0
+  return runWords(command, rest, commands)
 }
 
 function unknownCommand(name: string, rest: readonly string[], commands: readonly Command[]): DexError {

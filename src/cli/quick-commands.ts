@@ -6,6 +6,7 @@ import { read, scan, timeline } from "../tools/show/forms.ts"
 import { show } from "../tools/show/show.ts"
 import { sync } from "../tools/sync/sync.ts"
 import { type Command, command } from "./command.ts"
+import { runWords } from "./run-command.ts"
 
 /** If projects are shared, starts a process that sends new conversations to the hub and deletes forgotten ones there. */
 export const pushInBackground = async (dex: Dex) => {
@@ -33,3 +34,7 @@ export const quickCommands: readonly Command[] = [
     background: pushInBackground,
   }),
 ]
+
+/** Runs `dex sync` and the words after it. Programs sync often, and mostly nothing is new: then loading is most of the work. */
+export const runSync = (words: string[]): Promise<number> =>
+  runWords(quickCommands.find(({ tool }) => tool === sync)!, words, quickCommands)

@@ -6,9 +6,24 @@ import type { SyncProgress } from "../ingest/sync-types.ts"
 import { toJson } from "../render/json.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
+import { readArguments } from "./args.ts"
 import { type Command, type Face, isUnconfirmed } from "./command.ts"
+import { chosenForm, formsOf, oldNameNote } from "./forms.ts"
 import type { PrintContext, PrintedOutput, ReadPage } from "./print/words.ts"
 import { formatError, say } from "./print/words.ts"
+
+/** Runs a command with the words that were typed after its name; `commands` has its forms. Returns the exit code. */
+export async function runWords(command: Command, typed: string[], commands: readonly Command[]): Promise<number> {
+  const note = oldNameNote(command.tool)
+  if (note !== undefined && process.stderr.isTTY) say(note)
+  const { command: chosen, words } = chosenForm(command.tool.name, typed, commands) ?? { command, words: typed }
+  const { input, json, help, web, ...options } = readArguments(chosen.tool, words)
+  if (web && !help) return (await import("./view.ts")).viewOutput(chosen.tool.name, input)
+  if (!help) return runCommand(chosen, input, json, { ...options, hasForms: note === undefined })
+  const { toolHelp } = await import("./help.ts")
+  process.stdout.write(toolHelp(chosen.tool, stdout(), formsOf(chosen.tool.name, commands)))
+  return 0
+}
 
 /** Runs a command's tool, with the questions before it and the output after it. Returns the exit code. */
 export async function runCommand(

@@ -15,7 +15,8 @@ export function isTraced(tool: Tool<Dex>): tool is TracedTool {
 
 /** Runs a tool and records what happens. Never throws: an error is part of the result. */
 export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promise<ObservedRun> {
-  const started = performance.now()
+  // `performance` would load a module of Node's.
+  const started = process.hrtime()
   const ts = new Date().toISOString()
   const request = argsOf(tool, dex, input as Record<string, unknown>)
   const reportedFacts: TraceFacts[] = []
@@ -29,7 +30,8 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
   } catch (error) {
     ended = { error }
   }
-  const duration_ms = Math.round((performance.now() - started) * 10) / 10
+  const [seconds, nanoseconds] = process.hrtime(started)
+  const duration_ms = Math.round(seconds * 10_000 + nanoseconds / 100_000) / 10
   const trace = async (): Promise<Trace> => {
     const outputFacts = "output" in ended ? tool.trace.facts?.(input, ended.output) : undefined
     const {

@@ -83,6 +83,14 @@ test("reading commands and the picker start without loading Node's slow modules"
   }
 })
 
+test("the program's files contain only ASCII, because V8 reads other text more slowly", () => {
+  const dist = join(ROOT, "dist")
+  const files = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".js"))
+  const programs = files.filter((file) => !file.startsWith("view"))
+  expect(programs.length).toBeGreaterThan(100)
+  expect(programs.filter((file) => /[^\0-\x7f]/.test(readFileSync(join(dist, file), "utf8")))).toEqual([])
+})
+
 test("the list of commands is only in the first file, so that files loaded later do not declare them again", () => {
   const { summary } = otherCommands[0]!
   const files = readdirSync(join(ROOT, "dist"), { recursive: true }).map(String)
