@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { tempDir } from "../../test/support/temp.ts"
-import { databaseUnavailable, openDatabase } from "../src/store/connection.ts"
+import { databaseUnavailable, openDatabase, type Query } from "../src/store/connection.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { newMember, newTeam, newTenant } from "./support/team.ts"
@@ -97,6 +97,26 @@ describe.skipIf(!hasPostgres)("a connection to PostgreSQL that is cut", () => {
     )
     await pidAnd("select public.late()")
     expect(await isWell()).toEqual([{ x: 3 }])
+  })
+
+  test("a process that is paused in the middle of a push holds the others up for 20 seconds at most", async () => {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const ann = await newMember(team, tenant, "ann")
+    const increase = (query: Query) =>
+      query("update hub.feed set seq = seq + 1 where tenant = $1 returning seq", [tenant])
+    const locked = Promise.withResolvers<unknown>()
+    const resumed = Promise.withResolvers<void>()
+    const paused = team.db.as(ann, async (query) => {
+      locked.resolve(await increase(query))
+      await resumed.promise
+      return query("select 1")
+    })
+    const failed = paused.catch((error: unknown) => error)
+    expect(await locked.promise).toEqual([{ seq: 1 }])
+    expect(await team.db.as(ann, increase)).toEqual([{ seq: 1 }])
+    resumed.resolve()
+    expect(databaseUnavailable(await failed)).toMatchObject({ status: 503 })
   })
 
   test("while a request is answered gives a 503 that says when to try again, and the hub keeps working", async () => {

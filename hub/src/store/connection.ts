@@ -80,7 +80,7 @@ const CONNECT_MS = 10_000
  * reach another server. Codes that begin with 08 are broken connections.
  */
 const UNAVAILABLE_CODE =
-  /^(57P0\d|25006|53300|08...|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/
+  /^(57P0\d|25006|25P03|53300|08...|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/
 /** Matches the messages of pg's errors that have no code. */
 const UNAVAILABLE_MESSAGE =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect)/
@@ -132,10 +132,16 @@ function fillIn(text: string, values: readonly (string | number)[]): string {
 }
 
 /**
+ * How long a transaction may wait for its hub, in milliseconds. A hub that is paused in the middle of a push would otherwise hold up
+ * all other pushes of the tenant.
+ */
+const IDLE_MS = 20_000
+
+/**
  * Begins a transaction that uses generic plans. By default, PostgreSQL would plan statements with a list as a parameter again
  * each time. Because of the access checks, that costs more than running most of them.
  */
-const BEGIN = "begin; set local plan_cache_mode = force_generic_plan"
+const BEGIN = `begin; set local plan_cache_mode = force_generic_plan; set local idle_in_transaction_session_timeout = ${IDLE_MS}`
 
 /**
  * Runs a transaction. Settings end with it, so that a pooler may give the connection to anybody next. `opening` has the first
