@@ -1,6 +1,16 @@
 import { execFileSync } from "node:child_process"
 
 /**
+ * The changelog's section of a version, without its heading; empty if there is none.
+ * @param {string} text
+ * @param {string} version
+ */
+export function changesOf(text, version) {
+  const section = text.split(/^## /m).find((part) => part.startsWith(`[${version}]`)) ?? ""
+  return section.split("\n").slice(1).join("\n").trim()
+}
+
+/**
  * The problems of the changelog of a version that will be released.
  * @param {string} text
  * @param {string} version

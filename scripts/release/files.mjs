@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
+import { changesOf } from "../release-version.mjs"
 import { npmPackage } from "./npm-package.mjs"
 import { sbomOf } from "./sbom.mjs"
 
@@ -16,6 +17,7 @@ const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"))
 const files = {
   [`dexctx-${version}.tgz`]: npmPackage(ROOT),
   [`dexctx-${version}.cdx.json`]: Buffer.from(`${JSON.stringify(sbomOf(ROOT), undefined, 2)}\n`),
+  "NOTES.md": Buffer.from(`${changesOf(readFileSync(join(ROOT, "CHANGELOG.md"), "utf8"), version)}\n`),
 }
 const sums = Object.entries(files).map(
   ([name, bytes]) => `${createHash("sha256").update(bytes).digest("hex")}  ${name}\n`,

@@ -52,6 +52,16 @@ test("docs/mcp.md lists every tool that agents get, with its command, and which 
   )
 })
 
+test("every good first issue names a file and a test that exist", () => {
+  const section = read("CONTRIBUTING.md").split("\n## Good first issues\n")[1]!.split("\n## ")[0]!
+  const rows = section.split("\n").filter((line) => /^\| (?!what is missing)/.test(line))
+  expect(rows.length).toBeGreaterThan(5)
+  for (const row of rows) {
+    const [, , file, proof] = row.split(" | ").join("|").split("|")
+    for (const cell of [file!, proof!]) expect(existsSync(join(ROOT, /`([^`]+)`/.exec(cell)![1]!)), row).toBe(true)
+  }
+})
+
 test("the README is short, and its commands exist", () => {
   const readme = read("README.md")
   expect(readme.split("\n").length).toBeLessThan(170)

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
 import { filesWithPackageFields } from "../../scripts/package-fields.mjs"
 import { checkPublishedSchemas } from "../../scripts/published-schemas.mjs"
-import { problemsOfChangelog, problemsOfTag } from "../../scripts/release-version.mjs"
+import { changesOf, problemsOfChangelog, problemsOfTag } from "../../scripts/release-version.mjs"
 import { makeRepository } from "../support/repository.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 
@@ -107,6 +107,13 @@ test("every problem of a commit that is not ready is listed, with what to do", (
   ])
     expect(text).toContain(said)
   expect(text).toContain("8 of 9 failed.")
+})
+
+test("a release's notes are the version's section of the changelog", () => {
+  const text =
+    "# Changelog\n\n## [Unreleased]\n\n- Later.\n\n## [1.2.3] - 2026-11-20\n\n### Added\n\n- New.\n\n## [1.2.2]\n\n- Old.\n"
+  expect(changesOf(text, "1.2.3")).toBe("### Added\n\n- New.")
+  expect(changesOf(text, "9.9.9")).toBe("")
 })
 
 test("a manifest that breaks its published schema is a problem, and a schema that cannot be had is listed", async () => {
