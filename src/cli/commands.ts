@@ -19,6 +19,7 @@ import { hub } from "../tools/hub/hub.ts"
 import { mute } from "../tools/mute/mute.ts"
 import { notes } from "../tools/note/note.ts"
 import { project } from "../tools/project/project.ts"
+import { recover } from "../tools/recover/recover.ts"
 import { resume } from "../tools/resume/resume.ts"
 import { share } from "../tools/share/share.ts"
 import { sources } from "../tools/sources/sources.ts"
@@ -61,6 +62,12 @@ export const commands: readonly Command[] = [
   }),
   command(fix, { view: async () => (await import("./print/fix.ts")).printFix, needsAllHistory: true }),
   command(blame, { view: async () => (await import("./print/blame.ts")).printBlame, needsAllHistory: true }),
+  command(recover, {
+    confirm: async (output) =>
+      output.exists !== undefined && (await import("./terminal/confirm.ts")).confirmReplacing(output.exists),
+    view: async () => (await import("./print/recover.ts")).printRecover,
+    needsAllHistory: true,
+  }),
   command(suggest, { view: async () => (await import("./print/suggestions.ts")).printSuggest, needsAllHistory: true }),
   command(tests, { view: async () => (await import("./print/fix.ts")).printTests, needsAllHistory: true }),
   command(decisions, {

@@ -139,6 +139,15 @@ export async function confirmDocuments(output: OutputOf<typeof docs>): Promise<b
   throw new DexError("cancelled", "Nothing was added.")
 }
 
+/** Asks on a terminal whether to replace a file. Without a terminal, it stays as it is. */
+export async function confirmReplacing(file: string): Promise<boolean> {
+  if (!isTerminal()) return false
+  const { confirm } = await import("@clack/prompts")
+  const message = `Replace ${safeLine(file)}?`
+  if ((await confirm({ message, initialValue: false, output: process.stderr })) === true) return true
+  throw new DexError("cancelled", "Nothing was written.")
+}
+
 async function askYesOrNo(output: Output): Promise<"yes" | "no"> {
   const { confirm } = await import("@clack/prompts")
   const message = `Permanently delete ${conversationsPhrase(output.count)}?`
