@@ -5,11 +5,10 @@ import { parseArgs } from "node:util"
 import { codeOf } from "../../src/core/error.ts"
 import hub from "../package.json" with { type: "json" }
 import { checkCommands } from "./commands/check.ts"
-import { type Commands, say } from "./commands/commands.ts"
-import { groupCommands } from "./commands/groups.ts"
+import { type Commands, type Flags, say } from "./commands/commands.ts"
 import { keepingCommands } from "./commands/keeping.ts"
+import { movedCommands } from "./commands/moved.ts"
 import { peopleCommands } from "./commands/people.ts"
-import { projectCommands } from "./commands/projects.ts"
 import { createHubApp } from "./http/app.ts"
 import { createMetricsApp } from "./http/metrics.ts"
 import { serveApp } from "./http/serve.ts"
@@ -23,61 +22,34 @@ import { keysFrom, outdatedSettings, ownerFrom, SettingsProblem, settingsFrom } 
 import { databaseUnavailable, openDatabase } from "./store/connection.ts"
 import { rewriteForgottenKeys } from "./store/forgotten-keys.ts"
 import { migrate } from "./store/migrate.ts"
+import { firstOperator } from "./store/operators.ts"
+import { asOwner } from "./store/owner.ts"
 
 const VERSION = hub.version
 /** How long a stop waits for jobs and the index after the last request has ended, in milliseconds. */
 const STOP_TIMEOUT_MS = 10_000
 
+const OWNER_NOTE =
+  "`dex-hub serve` does not use DEX_HUB_OWNER_URL. Remove it from its environment, so that a hub that was broken into cannot change the tables."
+
 const HELP = `dex-hub: a team's memory on PostgreSQL
 
   dex-hub migrate                         makes or updates the tables
+  dex-hub init [NAME]                     prints a one-time code for the first operator; --locked-out ends the tokens
+                                          of all operators and prints one again
   dex-hub serve                           answers on DEX_HUB_HOST:DEX_HUB_PORT (127.0.0.1:8787)
   dex-hub check                           checks settings, database and search index, and says how to fix problems
   dex-hub recount                         counts messages again if \`dex-hub check\` says that a count is wrong
   dex-hub reindex                         indexes what differs in OpenSearch again if \`dex-hub check\` says so
   dex-hub forget-keys                     removes the keys of deleted conversations from PostgreSQL's files now
-  dex-hub tenant add NAME                 adds a company or team
-  dex-hub tenant quota NAME SIZE|none     sets how much it may store, uncompressed: 50GB
-  dex-hub tenant search NAME opensearch|files
-                                          sets where its words are indexed: in OpenSearch, or in the files of each hub
-  dex-hub tenant search NAME disk-gone NODE
-                                          says that a node's disk was destroyed: receipts no longer wait for it
-  dex-hub member add NAME --tenant T [--role member|auditor|admin|service] [--email E]
-                                          adds a person, and prints their token, which is shown only once
-  dex-hub member quota NAME SIZE|none --tenant T
-                                          sets how much one person may store
-  dex-hub member disable NAME --tenant T  ends their access at once; what they shared stays
   dex-hub member export NAME --tenant T --to FOLDER
                                           writes all data of one person as JSON lines
-  dex-hub invite NAME --tenant T          prints a code that can be exchanged for one token within 7 days
-  dex-hub token add MEMBER --tenant T [--scopes push,read] [--days N]
-  dex-hub token add NAME --tenant T --service --project KEY
-                                          for CI: reads one project, and pushes nothing
-  dex-hub token list --tenant T           prints tokens without their secrets, one JSON object a line
-  dex-hub token revoke ID --tenant T
-  dex-hub grant MEMBER KEY --tenant T [--level read|write|own|none]
-                                          lets a member read, or push to, a project; owners do that themselves
-                                          with \`dex hub grant\`. --new allows one that nobody has shared yet
-  dex-hub project owner KEY MEMBER --tenant T
-                                          makes a member the owner of a project, in place of those who own it
-  dex-hub tenant rule NAME PATTERN        grants projects below a folder (github.com/acme/*) to members who share
-                                          them; \`tenant rule NAME PATTERN off\` ends it
-  dex-hub tenant rules NAME               prints these rules, one JSON object a line
-  dex-hub tenant oidc NAME --domain D | --group G | --everyone [--issuer URL]
-                                          lets people of an identity provider log in: those with a verified e-mail
-                                          address of a domain, of a group, or all; \`tenant oidc NAME off\` ends it
-  dex-hub group grant GROUP KEY --tenant T [--level read|write|own]
-                                          gives a project to those who log in with this group; \`group revoke\` undoes it
-  dex-hub group role GROUP auditor|admin|member --tenant T
-                                          gives a role to those who log in with this group; \`member\` undoes it
-  dex-hub group list --tenant T           prints the access and roles of groups, one JSON object a line
-  dex-hub project keep KEY DAYS|forever --tenant T
-                                          sets how long a project keeps a conversation after its end
   dex-hub expire                          deletes what projects no longer keep, and the remains of pushes that never
                                           finished; run it every day
-  dex-hub audit --tenant T [--limit N]    prints who did what, one JSON object a line, newest last
 
-Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
+Tenants, members, tokens, grants and the audit log: \`dex hub admin\`, from any machine with dex.
+
+Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_ADMIN_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
 DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT, DEX_HUB_METRICS_PORT,
 DEX_HUB_DRAIN_SECONDS, DEX_HUB_PUSHES_PER_MINUTE, DEX_HUB_READS_PER_MINUTE, DEX_HUB_AT_ONCE,
 DEX_HUB_PUSHED_MB_PER_MINUTE, DEX_HUB_CHUNK_SECONDS, DEX_HUB_UNKNOWN_TOKENS_PER_MINUTE,
@@ -95,7 +67,8 @@ const COMMANDS: Commands = {
           passwords: {
             app: process.env.DEX_HUB_APP_PASSWORD,
             index: process.env.DEX_HUB_INDEX_PASSWORD,
-            ...(process.env.DEX_HUB_KEYS_PASSWORD && { keys: process.env.DEX_HUB_KEYS_PASSWORD }),
+            keys: process.env.DEX_HUB_KEYS_PASSWORD || undefined,
+            admin: process.env.DEX_HUB_ADMIN_PASSWORD || undefined,
           },
         }),
     })
@@ -103,6 +76,18 @@ const COMMANDS: Commands = {
       from === to
         ? `The tables already have version ${to}.`
         : `Updated the tables from version ${from} to version ${to}.`,
+    )
+  },
+  init: async ([name = "operator"], flags) => {
+    const outcome = await asOwner(ownerFrom(process.env), (query) =>
+      firstOperator(query, name, flags["locked-out"] === true),
+    )
+    if ("operators" in outcome)
+      throw new Error(
+        `${outcome.operators.join(" and ")} can log in already, and can add others with \`dex hub admin operator add\`. If nobody has these tokens any more: dex-hub init --locked-out`,
+      )
+    say(
+      `${outcome.code}\n\nIt works once, for 24 hours: run \`dex hub admin login ${process.env.DEX_HUB_URL || "ADDRESS"}\` and paste it.`,
     )
   },
   serve,
@@ -120,13 +105,16 @@ const COMMANDS: Commands = {
     )
   },
   ...checkCommands,
-  ...groupCommands,
   ...keepingCommands,
   ...peopleCommands,
-  ...projectCommands,
+  ...movedCommands,
 }
 
 async function serve(): Promise<void> {
+  const outdated = outdatedSettings(process.env)
+  // Neither this process nor one that it starts may have it: whoever gets into them could read and change every table.
+  const hadOwner = process.env.DEX_HUB_OWNER_URL !== undefined
+  delete process.env.DEX_HUB_OWNER_URL
   const settings = settingsFrom(process.env)
   const db = openDatabase(settings)
   // If the reader of the log is gone or its disk is full, lines are lost, but requests are still answered.
@@ -144,7 +132,8 @@ async function serve(): Promise<void> {
   const login =
     settings.oidc && (await import("./login/open.ts")).openLogin({ settings: settings.oidc, db, masterKey, log })
   const options = { version: VERSION, log, metrics, ready, limits }
-  const parts = { db, search, checker, ...options, onForgotten: keys?.onForgotten, login }
+  const hasCluster = cluster !== undefined
+  const parts = { db, search, checker, ...options, onForgotten: keys?.onForgotten, login, hasCluster }
   const server = await serveApp(createHubApp(parts), settings)
   const { host, metricsPort } = settings
   const metricsServer =
@@ -175,7 +164,8 @@ async function serve(): Promise<void> {
   }
   for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => void stop(signal))
   log({ level: "info", event: "listening", host, port: server.port })
-  for (const why of outdatedSettings(process.env)) log({ level: "error", event: "settings", why })
+  if (hadOwner) log({ level: "error", event: "settings", why: OWNER_NOTE })
+  for (const why of outdated) log({ level: "error", event: "settings", why })
   const why = await ready.checkDatabase()
   if (why !== undefined) log({ level: "error", event: "not_ready", why })
 }
@@ -184,23 +174,14 @@ async function main(args: string[]): Promise<void> {
   const text = { type: "string" as const }
   const options = {
     tenant: text,
-    role: text,
-    email: text,
-    scopes: text,
-    days: text,
-    level: text,
-    limit: text,
-    project: text,
     to: text,
-    issuer: text,
-    domain: text,
-    group: text,
-    everyone: { type: "boolean" as const },
-    new: { type: "boolean" as const },
-    service: { type: "boolean" as const },
+    "locked-out": { type: "boolean" as const },
     help: { type: "boolean" as const },
   }
-  const { positionals, values } = parseArgs({ args, options, allowPositionals: true })
+  const { positionals, values } = parseArgs({ args, options, allowPositionals: true, strict: false }) as {
+    positionals: string[]
+    values: Flags & { help?: boolean }
+  }
   const name = [positionals.slice(0, 2).join(" "), positionals[0] ?? ""].find((one) => COMMANDS[one])
   if (values.help || name === undefined) return say(HELP)
   await COMMANDS[name]!(positionals.slice(name.split(" ").length), values)

@@ -6,6 +6,8 @@ import { KEY_BYTES } from "./store/keys.ts"
 export type Settings = {
   app: string
   index: string
+  /** Absent if the hub is not administered over HTTP. */
+  admin?: string
   masterKey: Buffer
   data: string
   host: string
@@ -72,6 +74,7 @@ export function settingsFrom(env: Environment): Settings {
   return {
     app: requireSetting(env, "DEX_HUB_DATABASE_URL", "the address of PostgreSQL for the role dex_hub_app"),
     index: requireSetting(env, "DEX_HUB_INDEX_URL", "the address of PostgreSQL for the role dex_hub_index"),
+    admin: env.DEX_HUB_ADMIN_URL || undefined,
     masterKey: masterKeyFrom(env),
     data: requireSetting(env, "DEX_HUB_DATA", "a folder for the search index, which can be deleted"),
     host: env.DEX_HUB_HOST ?? "127.0.0.1",
@@ -171,12 +174,9 @@ function addressIn(env: Environment, name: string, what: string): string {
   throw new SettingsProblem(`${name} is not an https address. Set it to ${what}.`)
 }
 
-/**
- * The database address of a role that may rewrite the table of keys: dex_hub_keys, or the owner of the tables. Empty if not set.
- */
+/** The database address of the role that may rewrite the table of keys, dex_hub_keys. Empty if not set. */
 export function keysFrom(env: Environment): { keys?: string } {
-  const keys = env.DEX_HUB_KEYS_URL || env.DEX_HUB_OWNER_URL
-  return keys ? { keys } : {}
+  return env.DEX_HUB_KEYS_URL ? { keys: env.DEX_HUB_KEYS_URL } : {}
 }
 
 export function ownerFrom(env: Environment): string {

@@ -70,7 +70,7 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("docs/hub.md", () 
     })
     execFileSync("bash", ["-ec", install], { cwd: ROOT, env: { ...process.env, PATH: path }, stdio: "ignore" })
 
-    const { owner, app, index } = await newDatabase({ migrated: false })
+    const { owner, app, index, admin } = await newDatabase({ migrated: false })
     const name = `${new URL(owner.replace("@/", "@localhost/")).pathname.slice(1)}_first`
     const named = (url: string) => url.replace(name.replace("_first", ""), name)
     onTestFinished(async () => void (await run(owner, `drop database if exists ${name} with (force)`)))
@@ -83,6 +83,7 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("docs/hub.md", () 
     const serve = replaced(blockWith("dex-hub serve"), {
       "postgresql://dex_hub_app:…@127.0.0.1/hub": `'${named(app)}'`,
       "postgresql://dex_hub_index:…@127.0.0.1/hub": `'${named(index)}'`,
+      "postgresql://dex_hub_admin:…@127.0.0.1/hub": `'${named(admin)}'`,
       "/var/lib/dex-hub": tempDir(),
       "dex-hub serve": "exec dex-hub serve",
     })
@@ -102,7 +103,10 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("docs/hub.md", () 
         if (port) resolve(`http://127.0.0.1:${port}`)
       })
     })
-    const [anns, bobs] = printed.filter((line) => line.startsWith("dexh_")) as [string, string]
+    const [first] = printed.filter((line) => line.startsWith("dexc_")) as [string]
+    const administer = replaced(blockWith("dex hub admin login"), { "https://hub.example.com": address })
+    const added = await onTerminal(operator, path, administer, [[/Your one-time code/, first]])
+    const codeIn = (screen: string) => /dexi_\S+/.exec(screen)![0]
 
     const [ann, bob] = [tempDir(), tempDir()]
     const project = join(ann, "code/api")
@@ -115,23 +119,21 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("docs/hub.md", () 
     execFileSync("bash", ["-ec", "dex sync"], { env: { PATH: path, HOME: ann }, stdio: "ignore" })
     const logIn = replaced(blockWith("dex hub login"), { "https://hub.example.com": address })
     const shared = await onTerminal(ann, path, logIn, [
-      [/Your token for the hub/, anns],
+      [/Your token for the hub/, codeIn(added)],
       [/Share this project, including what is added to it later\?/, "y"],
     ])
     expect(shared).toContain("The mutex is released too early.") // the preview
     expect(shared).toContain("github.com/acme/api")
 
+    const bobs = codeIn(await onTerminal(ann, path, blockWith("dex hub admin member add")))
     const narrow = await onTerminal(bob, path, logIn.split("\n")[0]!, [[/Your token for the hub/, bobs]], 80)
     const [notice] = /You have access to [\s\S]+?inside\s+it\./.exec(narrow)!
     expect(notice.split("\r\n").map((line) => line.length > 80)).toEqual([false, false])
-    const grant = setUp.split("\n").filter((line) => line.startsWith("export"))
-    execFileSync("bash", ["-ec", [...grant, blockWith("dex-hub grant")].join("\n")], {
-      cwd: operator,
-      env: operatorEnv,
-    })
+    await onTerminal(ann, path, blockWith("dex hub admin grant"))
     const search = replaced(blockWith("dex search"), { "…": "" })
-    const [first] = search.split("\n") as [string]
-    await expect.poll(() => onTerminal(bob, path, first).catch(() => "")).toContain("refresh token race")
+    await expect
+      .poll(() => onTerminal(bob, path, search.split("\n")[0]!).catch(() => ""))
+      .toContain("refresh token race")
     const tookMs = Date.now() - began
     const all = await onTerminal(bob, path, search)
     expect(all).toContain(`ann/claude_code:${ID}`)

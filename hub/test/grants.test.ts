@@ -15,8 +15,7 @@ describe.skipIf(!hasPostgres)("the first member who shares a project", () => {
          join hub.project p on p.tenant = g.tenant and p.id = g.project where p.key = $1 order by 1`,
         [KEY],
       )
-    const grant = (name: string, level: string) =>
-      people.operator("grant", name, KEY, "--new", "--tenant", "acme", "--level", level)
+    const grant = (name: string, level: string) => people.admin("grant", name, KEY, "--new", "--level", level)
     return { ...people, share, levels, grant }
   }
 

@@ -4,6 +4,8 @@ import { chmodSync, chownSync, readdirSync, readFileSync, rmSync, writeFileSync 
 import { createServer } from "node:net"
 import { dirname, join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
+import { hubAdmin } from "../../src/cli/hub-admin.ts"
+import { useHub } from "../../src/hub-client/client.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { runImageSteps } from "../scripts/image-steps.mjs"
 import { hasPostgres, newDatabase } from "./support/postgres.ts"
@@ -33,6 +35,7 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("the image's steps
       DEX_HUB_OWNER_URL: database.owner,
       DEX_HUB_DATABASE_URL: database.app,
       DEX_HUB_INDEX_URL: database.index,
+      DEX_HUB_ADMIN_URL: database.admin,
       DEX_HUB_PORT: String(port),
     }
     // It can write only to its volume.
@@ -42,8 +45,7 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("the image's steps
       execFileSync(process.execPath, [...entrypoint, ...args], { ...as, encoding: "utf8" })
     expect(hub("migrate")).toMatch(/^Updated the tables from version 0 to version \d+/)
     expect(hub("migrate")).toMatch(/already/)
-    expect(hub("tenant", "add", "acme")).toBe("Added acme.\n")
-    const token = /dexh_\S+/.exec(hub("member", "add", "ann", "--tenant", "acme"))![0]
+    const code = /dexc_\S+/.exec(hub("init"))![0]
     const child = spawn(process.execPath, [...entrypoint, ...image.command], { ...as, stdio: "ignore" })
     onTestFinished(() => void child.kill("SIGKILL"))
     const isHealthy = () => {
@@ -55,6 +57,12 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("the image's steps
       }
     }
     await expect.poll(isHealthy).toBe(true)
+    const home = { dir: tempDir() }
+    const address = `http://127.0.0.1:${port}`
+    await hubAdmin(home, ["login", address], async () => code)
+    await hubAdmin(home, ["tenant", "add", "acme"], async () => "")
+    const invited = await hubAdmin(home, ["tenant", "admin", "acme", "ann"], async () => "")
+    const token = await useHub({ address }, (client) => client.redeem(invited.split("\n")[0]!))
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
     const reply = await fetch(`http://127.0.0.1:${port}/v1/tools/search`, {
       method: "POST",

@@ -192,7 +192,7 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
   })
 
   test("the quotas of a member and a tenant are shown, and pushes that exceed them are refused with advice", async () => {
-    const { as, hub, tokens, operator, team } = await hubWithPeople()
+    const { as, eve, hub, tokens, operator, admin, team } = await hubWithPeople()
     const push = (who: "ann" | "bob", id: string, text: string) => {
       const messages = [saying(1, text)]
       return pushOver({ url: () => hub.url, token: tokens[who] }, headNamed(id, messages), messages)
@@ -200,8 +200,8 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     const stored = async (who: "ann" | "bob") => ((await as(who, "GET", "/v1/me")).body as { stored: object }).stored
     expect(await push("ann", "a", "wombat")).toBe(1)
     expect(await stored("ann")).toEqual({})
-    expect((await operator("member", "quota", "ann", "much", "--tenant", "acme")).stderr).toContain("500MB")
-    expect(await operator("member", "quota", "ann", "0.0001MB", "--tenant", "acme")).toMatchObject({ code: 0 })
+    expect((await admin("member", "quota", "ann", "much")).stderr).toContain("500MB")
+    expect(await admin("member", "quota", "ann", "0.0001MB")).toMatchObject({ code: 0 })
     expect(await operator("tenant", "quota", "acme", "2GB")).toMatchObject({ stdout: "acme may store 2GB.\n" })
 
     // A new hub, because usage is cached for a minute.
@@ -226,11 +226,13 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     await expect(client.plan({ project: API, conversations: [plan] })).rejects.toMatchObject({ trouble: "full" })
     client.close()
     expect(await team.asOwner("select from hub.conversation where native_id in ('b', 'x')")).toEqual([])
-    expect(await operator("member", "quota", "ann", "none", "--tenant", "acme")).toMatchObject({ code: 0 })
-    expect(await team.asOwner("select member, detail from hub.audit where action = 'quota' order by id")).toEqual([
-      { member: null, detail: { about: "ann", bytes: 100 } },
-      { member: null, detail: { bytes: 2e9 } },
-      { member: null, detail: { about: "ann", bytes: "none" } },
+    expect(await admin("member", "quota", "ann", "none")).toMatchObject({ code: 0 })
+    expect(
+      await team.asOwner("select member, operator, detail from hub.audit where action = 'quota' order by id"),
+    ).toEqual([
+      { member: eve.member, operator: null, detail: { about: "ann", bytes: 100 } },
+      { member: null, operator: "olga", detail: { bytes: 2e9 } },
+      { member: eve.member, operator: null, detail: { about: "ann", bytes: "none" } },
     ])
   })
 

@@ -49,8 +49,11 @@ describe.skipIf(!hasPostgres)("a number that a client sends", () => {
     const token = await tokenFor(team, ann, ["push", "read", "admin"])
     const operator = (...args: string[]) =>
       new Promise<{ code: number; out: string }>((resolve) =>
-        execFile(process.execPath, [MAIN, ...args], { env }, (error, stdout, stderr) =>
-          resolve({ code: error ? Number(error.code) : 0, out: `${stdout}${stderr}` }),
+        execFile(
+          process.execPath,
+          [MAIN, ...args],
+          { env: { ...env, DEX_HUB_OWNER_URL: team.owner } },
+          (error, stdout, stderr) => resolve({ code: error ? Number(error.code) : 0, out: `${stdout}${stderr}` }),
         ),
       )
     const send = async (method: string, path: string, body: string | Buffer) =>

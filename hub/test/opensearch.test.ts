@@ -541,7 +541,7 @@ describe.skipIf(!hasPostgres)("a hub", () => {
     onTestFinished(() => void proxy.close())
     const { port } = proxy.address() as AddressInfo
     const env = hubEnv(team, { DEX_HUB_SEARCH_URL: `http://127.0.0.1:${port}`, DEX_HUB_SEARCH_PREFIX: real.prefix })
-    expect(await asOperator(env, ["tenant", "search", "acme", "opensearch"])).toMatch(/OpenSearch gets the words/)
+    await moveToCluster(team.asOwner, tenant)
     await push(team, ann, "a", ["a wombat"])
     const { url } = await startHub(env)
     const token = await tokenFor(team, ann)

@@ -8,7 +8,7 @@ import { MIGRATIONS, type MigrationStep } from "../src/store/migrations.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres, newDatabase } from "./support/postgres.ts"
 import { PushRefused, pushOver } from "./support/push-over.ts"
-import { canSearch, hubEnv, request, startHub, tokenFor } from "./support/server.ts"
+import { canSearch, hubEnv, ownerEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { API } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
@@ -167,7 +167,7 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
       const team = await newTeam({ migrated: false })
       const main = join(BEFORE!, "hub/src/main.ts")
       const run = (...args: string[]) =>
-        execFileSync(process.execPath, [main, ...args], { env: hubEnv(team), encoding: "utf8" })
+        execFileSync(process.execPath, [main, ...args], { env: ownerEnv(team), encoding: "utf8" })
       run("migrate")
       run("tenant", "add", "acme")
       const [token] = /dexh_\S+/.exec(run("member", "add", "ann", "--tenant", "acme"))!

@@ -73,15 +73,20 @@ async function tokenByBrowser(address: string): Promise<string> {
   }
 }
 
-async function typedToken(): Promise<string> {
+async function typedToken(message = "Your token for the hub, or your invitation (it is not shown)"): Promise<string> {
   const { isCancel, password } = await import("@clack/prompts")
   const token = await password({
-    message: "Your token for the hub, or your invitation (it is not shown)",
+    message,
     mask: "*",
     output: process.stderr,
   })
   if (isCancel(token)) throw new DexError("cancelled", "Nothing was changed.")
   return (token ?? "").trim()
+}
+
+/** Reads a code from a pipe, or from the keyboard without echo. */
+export function askForCode(message: string): Promise<string> {
+  return process.stdin.isTTY ? typedToken(message) : pipedToken()
 }
 
 async function pipedToken(): Promise<string> {

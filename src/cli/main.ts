@@ -37,6 +37,7 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (otherCommand) return otherCommand.run(rest)
   if (name === "config" && rest.length === 2 && rest[0] === "set" && rest[1]!.endsWith(".api_key"))
     return (await import("./terminal/questions.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
+  if (name === "hub" && rest[0] === "admin") return (await import("./hub-admin.ts")).hubAdminCommand(rest.slice(1))
   const isNamed = ({ tool }: Command) => hasName({ name: tool.name, ...tool.cli }, name)
   const commands = quickCommands.some(isNamed) ? quickCommands : (await import("./commands.ts")).commands
   const command = commands.find(isNamed)

@@ -78,6 +78,27 @@ export function writeHub(home: Pick<Home, "dir">, choices: HubChoices): void {
   replaceFile(hubFile(home), `${JSON.stringify(choices, undefined, 2)}\n`)
 }
 
+/** `hub-admin.json`: the hub that the user operates, and their operator's token there. */
+export type OperatorLogin = { address?: string; token?: string; name?: string }
+
+function operatorFile({ dir }: Pick<Home, "dir">): string {
+  return join(dir, "hub-admin.json")
+}
+
+/** Reads who the user is as an operator. Throws a DexError if the file cannot be read, or if others can read or write it. */
+export function readOperator(home: Pick<Home, "dir">): OperatorLogin {
+  const { address, token, name } = parseHubFile(operatorFile(home), "nobody is logged in as an operator")
+  return {
+    address: typeof address === "string" ? address : undefined,
+    token: typeof token === "string" && isKey(token) ? token : undefined,
+    name: typeof name === "string" ? name : undefined,
+  }
+}
+
+export function writeOperator(home: Pick<Home, "dir">, login: OperatorLogin): void {
+  replaceFile(operatorFile(home), `${JSON.stringify(login, undefined, 2)}\n`)
+}
+
 export function removeHub(home: Pick<Home, "dir">): void {
   rmSync(hubFile(home), { force: true })
 }
@@ -103,9 +124,9 @@ export function withConsent(
   return { ...choices, consents: consent ? [...otherConsents, consent] : otherConsents }
 }
 
-function parseHubFile(path: string): Record<string, unknown> {
+function parseHubFile(path: string, consequence = "nothing is shared"): Record<string, unknown> {
   const refuse = (why: string, cause?: unknown) =>
-    new DexError("hub_file", `${path} ${why}, so nothing is shared. Fix it, or remove it and log in again.`, { cause })
+    new DexError("hub_file", `${path} ${why}, so ${consequence}. Fix it, or remove it and log in again.`, { cause })
   let text: string
   try {
     const file = openFile(path)
@@ -113,7 +134,7 @@ function parseHubFile(path: string): Record<string, unknown> {
       if (process.platform !== "win32" && file.stat.mode & 0o077)
         throw new DexError(
           "hub_file",
-          `Other users can read or change ${path}, so nothing is shared. Run: chmod 600 ${path}`,
+          `Other users can read or change ${path}, so ${consequence}. Run: chmod 600 ${path}`,
         )
       text = readOpened(file, MAX_FILE_BYTES).toString("utf8")
     } finally {

@@ -135,6 +135,11 @@ export type HubClient = {
   position(of: string): Promise<PositionResponse | undefined>
   /** Runs a tool on the team's history. Its input and output are the same as on this machine. */
   ask<O>(tool: string, input: object): Promise<O>
+  /** Exchanges an operator's one-time code for their token. */
+  redeemOperatorCode(code: string): Promise<{ token: string; name: string }>
+  /** Asks for or changes something of a tenant or of the hub, as `admin-routes.ts` describes. */
+  administer(method: string, path: string, body?: object): Promise<unknown>
+  breakGlass(request: { ref: string; reason: string; hours?: number }): Promise<{ ref: string; until: string }>
   /** Also succeeds if the hub has no such conversation. */
   remove(ref: SharedRef): Promise<void>
   close(): void
@@ -293,6 +298,9 @@ export function openHub({
       call("PUT", `${conversation(ref)}/chunks/${hash}?project=${encodeURIComponent(project)}`, data),
     commit: (request) => call("POST", "/v1/push/commit", request),
     ask: (tool, input) => call("POST", `/v1/tools/${encodeURIComponent(tool)}`, input),
+    redeemOperatorCode: (code) => call("POST", "/v1/admin/login", { code }, true),
+    administer: (method, path, body) => call(method, path, body, method === "POST"),
+    breakGlass: (request) => call("POST", "/v1/break-glass", request, true),
     remove: (ref) => ignoreAbsence(call("DELETE", conversation(ref))),
     close: connections.close,
   }

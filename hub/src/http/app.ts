@@ -20,6 +20,7 @@ import { positionFor } from "../store/feeds.ts"
 import { type Identity, identify } from "../store/identity.ts"
 import { redeemInvitation } from "../store/invitations.ts"
 import { quarantinedOf } from "../store/late-secrets.ts"
+import { identifyOperator, isOperatorToken, type Operator, redeemOperatorCode } from "../store/operators.ts"
 import { isOwnToken, type Scope } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 import { consentTo, projectsOf, withdrawConsent } from "../store/projects.ts"
@@ -27,6 +28,7 @@ import { commitPush, forgetPushed, planPush, storeChunk } from "../store/push.ts
 import { createQuotas } from "../store/quota.ts"
 import { receiptsOf } from "../store/receipts.ts"
 import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
+import { createAdminApp } from "./admin.ts"
 import {
   type ByteCounter,
   type LoginLimits,
@@ -53,10 +55,12 @@ type HubParts = {
   limits?: RequestLimits & LoginLimits & UnknownLimits
   /** Absent if no identity provider is set. */
   login?: HubLogin
+  /** True if the hub has a cluster for words. */
+  hasCluster?: boolean
 }
 
 /** The values that the first handlers set for the later ones. */
-type Env = { Variables: { identity?: Identity; request: string } & ByteCounter }
+type Env = { Variables: { identity?: Identity; operator?: Operator; request: string } & ByteCounter }
 
 /** The maximum size of a JSON body, in bytes. */
 const MAX_JSON_BYTES = 8 << 20
@@ -80,6 +84,7 @@ export function createHubApp({
   ready,
   limits,
   login,
+  hasCluster = false,
 }: HubParts) {
   const app = new Hono<Env>()
   app.use(async (c, next) => {
@@ -91,7 +96,8 @@ export function createHubApp({
     // Logs the route's pattern, never the path, which names conversations and projects.
     const [route, { status }, ms] = [c.req.routePath, c.res, Date.now() - startedAt]
     const { tenant, member } = c.get("identity")?.viewer ?? {}
-    log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member, request })
+    const operator = c.get("operator")?.id
+    log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member, operator, request })
     metrics?.count("hub_requests_total", { route, status })
     metrics?.recordDuration("hub_request_seconds", ms, { route })
     if (route === "/v1/tools/:name" || route === "/mcp") metrics?.recordDuration("hub_search_seconds", ms)
@@ -144,8 +150,19 @@ export function createHubApp({
     const identifyByAnyToken = identifyWith((token) => (isOwnToken(token) ? identify(db, token) : holderOf(token)))
     app.use("/mcp", withChallenge(settings), identifyByAnyToken)
   }
+  if (limits) app.use("/v1/admin/login", limitLogins(limits))
+  app.post("/v1/admin/login", limitJson, async (c) => {
+    const { code } = await jsonOf<{ code?: unknown }>(c)
+    return c.json(await redeemOperatorCode(db, String(code)))
+  })
   const identifyByOwnToken = identifyWith((token) => identify(db, token))
-  app.use("/v1/*", identifyByOwnToken)
+  const operatorWith = limitUnknown(limits?.unknownTokensPerMinute ?? 0, (token) => identifyOperator(db, token))
+  app.use("/v1/admin/*", async (c, next) => {
+    const [, token = ""] = BEARER.exec(c.req.header("authorization") ?? "") ?? []
+    if (isOperatorToken(token)) c.set("operator", await operatorWith(token))
+    return next()
+  })
+  app.use("/v1/*", (c, next) => (c.get("operator") ? next() : identifyByOwnToken(c, next)))
   if (!login) app.use("/mcp", identifyByOwnToken)
   if (limits) {
     const limitByToken = limitRequests(limits)
@@ -248,6 +265,8 @@ export function createHubApp({
     c.json((await ask({ viewer: viewerOf(c), tool: pathParam(c, "name"), input: await jsonOf(c) })) as object),
   )
 
+  const adminParts = { db, search, version, ready, issuer: login?.settings.issuer, hasCluster }
+  app.route("/", createAdminApp(adminParts, tooLargeResponse))
   app.get("/v1/audit", requireScope("read", "auditor", "admin"), async (c) => {
     const { before, limit } = c.req.query()
     return c.json(await auditLines(db, viewerOf(c), { before, limit: parseLimit(limit) }))

@@ -8,7 +8,7 @@ export function createMetricsApp({ db, search, metrics }: { db: Database; search
   return new Hono().get("/metrics", (c) => {
     const { waiting, drops, lags, isAvailable = true, unavailable = 0 } = search.state()
     const pools = Object.entries(db.pools()).flatMap(([pool, counts]) =>
-      Object.entries(counts).map(([state, value]) => ({
+      Object.entries(counts ?? {}).map(([state, value]) => ({
         name: "hub_postgres_connections",
         labels: { pool, state },
         value,

@@ -20,18 +20,31 @@ export type Database = {
   as<T>(viewer: Viewer, work: (query: Query) => Promise<T>): Promise<T>
   /** Runs one transaction that reads all of a tenant. */
   asIndex<T>(tenant: number, work: (query: Query) => Promise<T>): Promise<T>
+  /**
+   * Runs one transaction of an admin or an auditor about the members and rules of their tenant, which sees no text. Throws a
+   * HubProblem (401) if they have left in the meantime.
+   */
+  asAdmin<T>(viewer: Viewer, work: (query: Query) => Promise<T>): Promise<T>
+  /** Runs one transaction of an operator, which sees no members, or without one. Throws a HubProblem (401) if they have left. */
+  asOperator<T>(operator: number | undefined, work: (query: Query) => Promise<T>): Promise<T>
+  /** False if the address of the role for administration is not set. */
+  hasAdministration: boolean
   /** Runs one transaction without a member. It sees only what these settings name. */
   asNobody<T>(settings: Record<string, string>, work: (query: Query) => Promise<T>): Promise<T>
   keys: Keyring
   /** The open, idle and waiting connections of each role. */
-  pools(): Record<"app" | "index", { open: number; idle: number; waiting: number }>
+  pools(): Record<"app" | "index", PoolCounts> & { admin?: PoolCounts }
   close(): Promise<void>
 }
+
+type PoolCounts = { open: number; idle: number; waiting: number }
 
 export type DatabaseOptions = {
   /** The addresses of the roles `dex_hub_app` and `dex_hub_index`. */
   app: string
   index: string
+  /** The address of the role `dex_hub_admin`. Without it, nothing can be administered over HTTP. */
+  admin?: string
   masterKey: Buffer
   /** The number of connections per role. */
   connections?: number
@@ -42,11 +55,12 @@ export type DatabaseOptions = {
 /** PostgreSQL's number for the type bigint, which ids and times have. They never exceed 2^53, so they are read as numbers. */
 const BIGINT = 20
 
-export function openDatabase({ app, index, masterKey, connections = 8, prepared = true }: DatabaseOptions): Database {
-  const openPool = (address: string) => {
+export function openDatabase(options: DatabaseOptions): Database {
+  const { app, index, admin, masterKey, connections = 8, prepared = true } = options
+  const openPool = (address: string, max = connections) => {
     const pool = new pg.Pool({
       ...connectTo(address),
-      ...{ max: connections, types: TYPES, application_name: "dex-hub" },
+      ...{ max, types: TYPES, application_name: "dex-hub" },
       connectionTimeoutMillis: CONNECT_MS,
     })
     // A connection that breaks while idle is replaced; one that breaks in use fails the query. Without a listener on the client
@@ -56,20 +70,52 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
     return pool
   }
   const pools = { app: openPool(app), index: openPool(index) }
+  const adminPool = admin === undefined ? undefined : openPool(admin, ADMIN_CONNECTIONS)
   const keys = openKeyring(masterKey)
-  return {
-    as: ({ tenant, member, role }, work) =>
-      inTransaction(pools.app, prepared, fillIn(BEGIN_AS, [tenant, member, role]), async (query, openingRow) => {
-        if (!openingRow?.is_theirs) throw new HubProblem(401, "unauthorized", "Your access to this hub has ended.")
+  const asViewer =
+    (pool: pg.Pool): Database["as"] =>
+    ({ tenant, member, role }, work) =>
+      inTransaction(pool, prepared, fillIn(BEGIN_AS, [tenant, member, role]), async (query, openingRow) => {
+        if (!openingRow?.is_theirs) throw accessEnded()
         return work(query)
-      }),
+      })
+  const administration = () => {
+    if (adminPool) return adminPool
+    throw new HubProblem(
+      404,
+      "not_found",
+      "This hub cannot be administered over HTTP. Its operator must set DEX_HUB_ADMIN_URL.",
+    )
+  }
+  return {
+    as: asViewer(pools.app),
+    asAdmin: async (viewer, work) => asViewer(administration())(viewer, work),
+    asOperator: async (operator, work) => {
+      const opening = operator === undefined ? "select true as is_theirs" : fillIn(BEGIN_AS_OPERATOR, [operator])
+      return inTransaction(administration(), prepared, opening, async (query, openingRow) => {
+        if (!openingRow?.is_theirs) throw accessEnded()
+        return work(query)
+      })
+    },
+    hasAdministration: adminPool !== undefined,
     asIndex: (tenant, work) =>
       inTransaction(pools.index, prepared, settingsStatement({ "hub.tenant": String(tenant) }), work),
     asNobody: (settings, work) => inTransaction(pools.app, prepared, settingsStatement(settings), work),
     keys,
-    pools: () => ({ app: countsOf(pools.app), index: countsOf(pools.index) }),
-    close: async () => void (await Promise.all([pools.app.end(), pools.index.end()])),
+    pools: () => ({
+      app: countsOf(pools.app),
+      index: countsOf(pools.index),
+      admin: adminPool && countsOf(adminPool),
+    }),
+    close: async () => void (await Promise.all([pools.app.end(), pools.index.end(), adminPool?.end()])),
   }
+}
+
+/** Administration is rare, so it needs few connections. */
+const ADMIN_CONNECTIONS = 2
+
+function accessEnded(): HubProblem {
+  return new HubProblem(401, "unauthorized", "Your access to this hub has ended.")
 }
 
 /** How long to wait for a free connection of the pool or for a new one, in milliseconds. */
@@ -119,6 +165,8 @@ function statementName(text: string): string {
 
 /** Starts to act for a member. Returns false if they have left, or if their role has changed. */
 export const BEGIN_AS = "select hub.begin_as($1, $2, $3) as is_theirs"
+
+const BEGIN_AS_OPERATOR = "select hub.begin_as_operator($1) as is_theirs"
 
 /** A statement that applies the settings. It is sent together with `begin` to save a round trip. */
 function settingsStatement(settings: Record<string, string>): string {

@@ -1,6 +1,7 @@
 import { recordAudit } from "./audit.ts"
 import type { Query } from "./connection.ts"
 import { makeProject } from "./people.ts"
+import { HubProblem } from "./problem.ts"
 
 // The operator's rules for an identity provider: who may log in to a tenant, and what access their groups have. A change
 // to a group's access or role applies at once to everybody who was in the group at their last login.
@@ -12,7 +13,12 @@ export async function setProvider(query: Query, tenant: number, rules: ProviderR
   if (rules) {
     const { issuer, domain = null, group = null } = rules
     const [added] = await query(ADD_PROVIDER, [tenant, issuer, domain, group])
-    if (!added) throw new Error(`${issuer} belongs to another tenant. An identity provider can serve only one tenant.`)
+    if (!added)
+      throw new HubProblem(
+        409,
+        "issuer",
+        `${issuer} belongs to another tenant. An identity provider can serve only one tenant.`,
+      )
   }
   await recordAudit(query, { tenant }, { action: "identity_provider", target: rules?.issuer ?? "none" })
 }
@@ -24,7 +30,7 @@ export async function grantToGroup(
   await makeProject(query, tenant, key)
   await query(ADD_GRANT, [tenant, group, level, key])
   await recordAudit(query, { tenant }, { action: "group_grant", target: key, detail: { group, level } })
-  await applyGroupRules(query, tenant, group)
+  await applyGroupRules(query, group)
 }
 
 export async function revokeFromGroup(
@@ -33,9 +39,13 @@ export async function revokeFromGroup(
 ): Promise<void> {
   const revoked = await query(REMOVE_GRANT, [tenant, group, key])
   if (revoked.length === 0)
-    throw new Error(`${group} has no access to that project. \`dex-hub group list\` lists the access of groups.`)
+    throw new HubProblem(
+      404,
+      "not_found",
+      `${group} has no access to that project. \`dex hub admin group list\` lists the access of groups.`,
+    )
   await recordAudit(query, { tenant }, { action: "group_grant", target: key, detail: { group, level: "none" } })
-  await applyGroupRules(query, tenant, group)
+  await applyGroupRules(query, group)
 }
 
 export async function setGroupRole(
@@ -46,7 +56,7 @@ export async function setGroupRole(
     await query("delete from hub.group_role where tenant = $1 and group_name = $2", [tenant, group])
   else await query(SET_ROLE, [tenant, group, role])
   await recordAudit(query, { tenant }, { action: "group_role", target: group, detail: { role } })
-  await applyGroupRules(query, tenant, group)
+  await applyGroupRules(query, group)
 }
 
 export type GroupRight = { group: string; project?: string; level?: string; role?: string }
@@ -60,11 +70,8 @@ export async function groupRights(query: Query, tenant: number): Promise<GroupRi
   ]
 }
 
-async function applyGroupRules(query: Query, tenant: number, group: string): Promise<void> {
-  await query("select hub.apply_groups(tenant, id) from hub.member where tenant = $1 and $2 = any (groups)", [
-    tenant,
-    group,
-  ])
+async function applyGroupRules(query: Query, group: string): Promise<void> {
+  await query("select hub.apply_group($1)", [group])
 }
 
 const ADD_PROVIDER = `insert into hub.identity_provider (tenant, issuer, email_domain, required_group) values ($1, $2, $3, $4)

@@ -39,4 +39,5 @@ function invitationProblem(): HubProblem {
 
 const ADD_INVITATION = `insert into hub.invitation (hash, tenant, member, expires_at) values ($1, $2, $3, now() + make_interval(days => $4))`
 const USE_INVITATION = `update hub.invitation set used_at = now() where hash = $1 and used_at is null and expires_at > now() returning tenant, member`
-const SELECT_ROLE = "select role from hub.member where tenant = $1 and id = $2 and disabled_at is null"
+const SELECT_ROLE =
+  "select role from hub.member where tenant = $1 and id = $2 and disabled_at is null and subject is null"

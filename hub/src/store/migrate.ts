@@ -7,7 +7,7 @@ export type MigrateOptions = {
   /** The database address of the tables' owner, who must be allowed to create schemas, and roles if they do not exist yet. */
   owner: string
   /** Passwords for the hub's roles. If they are set, the roles are created or changed. */
-  passwords?: { app: string; index: string; keys?: string }
+  passwords?: { app: string; index: string; keys?: string; admin?: string }
   steps?: readonly MigrationStep[]
 }
 
@@ -35,6 +35,7 @@ export async function migrate(options: MigrateOptions): Promise<{ from: number; 
     await makeRole(client, "dex_hub_app", passwords?.app)
     await makeRole(client, "dex_hub_index", passwords?.index)
     await makeRole(client, "dex_hub_keys", passwords?.keys)
+    await makeRole(client, "dex_hub_admin", passwords?.admin)
     // Only a member of a role can give a table to it.
     await client.query("grant dex_hub_keys to current_user")
     await client.query(

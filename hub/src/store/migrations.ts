@@ -12,6 +12,7 @@ export type MigrationStep = string | { batches: string } | { alone: string } | {
 const TENANT = "(select nullif(current_setting('hub.tenant', true), '')::int)"
 const MEMBER = "(select nullif(current_setting('hub.member', true), '')::int)"
 const ROLE = "(select current_setting('hub.role', true))"
+const OPERATOR = "(select nullif(current_setting('hub.operator', true), '')::int)"
 
 /**
  * The condition for a conversation that a member may read: it is their own, or shared with everybody or with a project that they
@@ -29,6 +30,7 @@ const IS_OWN = `tenant = ${TENANT} and author = ${MEMBER} and ${ROLE} in ('membe
 /** The condition for a row that belongs to a conversation: everybody who may read the conversation may read the row. */
 const IS_OF_READABLE = `tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = of.tenant and c.id = of.conversation)`
 
+const IS_ADMIN = `tenant = ${TENANT} and ${ROLE} = 'admin'`
 const MAY_GRANT = `(${ROLE} = 'admin' or hub.level_in(GRANTED) = 'own')`
 
 export const MIGRATIONS: MigrationStep[] = [
@@ -960,4 +962,253 @@ create policy words on hub.receipt to dex_hub_index using (tenant = ${TENANT}) w
 /** True while the words go back to files. Until a hub has built its own, it searches the cluster. */
 alter table hub.word_index add column leaving bool not null default false;
 `,
+  `
+/** Operators of the hub. They belong to no tenant and can read no text. */
+create table hub.operator (
+  id int primary key generated always as identity,
+  name text not null unique check (name ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
+  created_at timestamptz not null default now(),
+  disabled_at timestamptz
+);
+create table hub.operator_token (
+  hash bytea primary key,
+  id bigint not null unique generated always as identity,
+  operator int not null references hub.operator on delete cascade,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  last_used_at timestamptz,
+  revoked_at timestamptz
+);
+/** A code can be exchanged once, for a token of the operator with this name. */
+create table hub.operator_code (
+  hash bytea primary key,
+  name text not null check (name ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  used_at timestamptz
+);
+/** The log of operators, also about tenants that no longer exist. */
+create table hub.operator_audit (
+  id bigint primary key generated always as identity,
+  at timestamptz not null default now(),
+  /** Null if it was done with the owner's address. */
+  operator text,
+  action text not null,
+  tenant text,
+  target text,
+  detail jsonb not null default '{}'
+);
+do $$ declare name text; begin
+  foreach name in array array['hub.operator', 'hub.operator_token', 'hub.operator_code', 'hub.operator_audit'] loop
+    execute format('alter table %s enable row level security', name);
+    execute format('alter table %s force row level security', name);
+    execute format('create policy owner on %s to current_user using (true) with check (true)', name);
+  end loop;
+end $$;
+
+alter table hub.audit
+  /** The operator who acted, the token that was used, and the client's address. */
+  add column operator text default nullif(current_setting('hub.operator_name', true), ''),
+  add column token bigint default nullif(current_setting('hub.token_id', true), '')::bigint,
+  add column address text default nullif(current_setting('hub.address', true), '');
+/**
+ * The transaction that wrote the line. Lines are numbered before they are committed, so who follows the log by their numbers alone
+ * would miss those that are committed late.
+ */
+alter table hub.audit add column xact xid8;
+alter table hub.audit alter column xact set default pg_current_xact_id();
+/** Like the previous version. Another PostgreSQL counts transactions from elsewhere, so older lines lose theirs, and come first. */
+create or replace function hub.check_writer() returns trigger language plpgsql security definer set search_path = '' as $$
+begin
+  new.written_by = (select system_identifier from pg_catalog.pg_control_system())
+    || '.' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8);
+  if tg_op = 'UPDATE' and old.written_by <> new.written_by then
+    insert into hub.earlier_history (tenant, history, until) select id, history, old.seq from hub.tenant where id = new.tenant;
+    update hub.tenant set history = gen_random_uuid() where id = new.tenant;
+    update hub.audit set xact = null where tenant = new.tenant and xact > pg_catalog.pg_current_xact_id();
+  end if;
+  return new;
+end $$;
+create function hub.note_operator() returns trigger language plpgsql security definer set search_path = '' as $$
+begin
+  insert into hub.operator_audit (operator, action, tenant, target, detail)
+    values (new.operator, new.action, (select slug from hub.tenant where id = new.tenant), new.target, coalesce(new.detail, '{}'));
+  return null;
+end $$;
+create trigger note_operator after insert on hub.audit for each row when (new.operator is not null) execute function hub.note_operator();
+
+/** Begins a transaction on behalf of an operator. Returns false if they have left. */
+create function hub.begin_as_operator(of_operator int) returns bool language plpgsql security definer set search_path = '' as $$
+declare who hub.operator; begin
+  select * into who from hub.operator where id = of_operator and disabled_at is null;
+  if not found then return false; end if;
+  perform pg_catalog.set_config('hub.operator', who.id::text, true), pg_catalog.set_config('hub.operator_name', who.name, true);
+  return true;
+end $$;
+/** The operator who has this token; none if it is unknown, expired or revoked. */
+create function hub.operator_with(token_hash bytea) returns table (id int, name text, token bigint) language plpgsql security definer set search_path = '' as $$
+begin
+  -- Written at most once a day, so that not every request costs a write.
+  update hub.operator_token t set last_used_at = now() where t.hash = token_hash and (t.last_used_at is null or t.last_used_at < now() - interval '1 day');
+  return query select o.id, o.name, t.id from hub.operator_token t join hub.operator o on o.id = t.operator
+    where t.hash = token_hash and t.revoked_at is null and t.expires_at > now() and o.disabled_at is null;
+end $$;
+/** Exchanges a code for a token. Returns the operator's name; null if the code was used, has expired or is unknown. */
+create function hub.redeem_operator_code(code_hash bytea, token_hash bytea, token_days int) returns text language plpgsql security definer set search_path = '' as $$
+declare wanted text; who int; begin
+  update hub.operator_code c set used_at = now() where c.hash = code_hash and c.used_at is null and c.expires_at > now() returning c.name into wanted;
+  if wanted is null then return null; end if;
+  insert into hub.operator as o (name) values (wanted) on conflict (name) do update set disabled_at = null returning o.id into who;
+  insert into hub.operator_token (hash, operator, expires_at) values (token_hash, who, now() + make_interval(days => token_days));
+  insert into hub.operator_audit (operator, action, target) values (wanted, 'login', wanted);
+  return wanted;
+end $$;
+/** Adds a code for a new operator, or for one who lost their token. */
+create function hub.add_operator_code(of_name text, code_hash bytea, valid_hours int) returns void language plpgsql security definer set search_path = '' as $$
+begin
+  insert into hub.operator_code (hash, name, expires_at) values (code_hash, of_name, now() + make_interval(hours => valid_hours));
+  insert into hub.operator_audit (operator, action, target) values (nullif(current_setting('hub.operator_name', true), ''), 'operator_code', of_name);
+end $$;
+/** Ends an operator's access. Returns 'unknown', 'last' if nobody else could log in, or 'ended'. */
+create function hub.end_operator(of_name text) returns text language plpgsql security definer set search_path = '' as $$
+begin
+  perform from hub.operator order by id for update;
+  if not exists (select from hub.operator where name = of_name and disabled_at is null) then return 'unknown'; end if;
+  if not exists (select from hub.operator o join hub.operator_token t on t.operator = o.id where o.name <> of_name and o.disabled_at is null
+    and t.revoked_at is null and t.expires_at > now()) then return 'last'; end if;
+  update hub.operator set disabled_at = now() where name = of_name;
+  update hub.operator_token t set revoked_at = now() from hub.operator o where o.id = t.operator and o.name = of_name and t.revoked_at is null;
+  update hub.operator_code set used_at = now() where name = of_name and used_at is null;
+  insert into hub.operator_audit (operator, action, target) values (nullif(current_setting('hub.operator_name', true), ''), 'operator_end', of_name);
+  return 'ended';
+end $$;
+revoke execute on function hub.begin_as_operator, hub.operator_with, hub.redeem_operator_code, hub.add_operator_code, hub.end_operator, hub.note_operator from public;
+grant usage on schema hub to dex_hub_admin;
+grant execute on function hub.begin_as_operator, hub.operator_with, hub.redeem_operator_code to dex_hub_admin;
+
+/** When the tenant is deleted, and who asked for it. Null if it is not. */
+alter table hub.tenant add column delete_at timestamptz;
+
+/** An operator's jobs that need more than the rows that they may see. Each checks that an operator has begun the transaction. */
+create function hub.require_operator() returns void language plpgsql stable set search_path = '' as $$
+begin
+  if ${OPERATOR} is null then raise exception 'only an operator may do this' using errcode = '42501'; end if;
+end $$;
+create function hub.add_tenant(of_slug text, of_wrapped_key bytea) returns int language plpgsql security definer set search_path = '' as $$
+declare added int; begin
+  perform hub.require_operator();
+  insert into hub.tenant (slug, wrapped_key) values (of_slug, of_wrapped_key) on conflict do nothing returning id into added;
+  if added is not null then insert into hub.feed (tenant) values (added); end if;
+  return added;
+end $$;
+create function hub.operator_code(of_name text, code_hash bytea, valid_hours int) returns void language plpgsql security definer set search_path = '' as $$
+begin
+  perform hub.require_operator();
+  perform hub.add_operator_code(of_name, code_hash, valid_hours);
+end $$;
+create function hub.operator_end(of_name text) returns text language plpgsql security definer set search_path = '' as $$
+begin
+  perform hub.require_operator();
+  return hub.end_operator(of_name);
+end $$;
+/** How many members and conversations each tenant has, and how much it stores. */
+create function hub.tenant_counts() returns table (tenant int, members int, admins int, conversations bigint, stored_bytes bigint)
+language plpgsql stable security definer set search_path = '' as $$
+begin
+  perform hub.require_operator();
+  return query select t.id, (select count(*)::int from hub.member m where m.tenant = t.id and m.disabled_at is null),
+    (select count(*)::int from hub.member m where m.tenant = t.id and m.disabled_at is null and m.role = 'admin'),
+    (select count(*) from hub.conversation c where c.tenant = t.id and c.rev > 0),
+    (select coalesce(sum(c.stored_bytes), 0)::bigint from hub.conversation c where c.tenant = t.id and c.rev > 0) from hub.tenant t;
+end $$;
+/**
+ * Invites an admin to a tenant that has none who could log in. Returns 'has_admin' if it has one, 'taken' if the name belongs to
+ * somebody who is no admin, or 'invited'.
+ */
+create function hub.invite_admin(of_tenant int, of_name text, code_hash bytea, valid_days int) returns text language plpgsql security definer set search_path = '' as $$
+declare who hub.member; begin
+  perform hub.require_operator();
+  perform from hub.tenant where id = of_tenant for no key update;
+  if exists (select from hub.member m where m.tenant = of_tenant and m.role = 'admin' and m.disabled_at is null and (m.subject is not null
+    or exists (select from hub.token k where k.tenant = m.tenant and k.member = m.id and k.revoked_at is null and (k.expires_at is null or k.expires_at > now()))))
+    then return 'has_admin'; end if;
+  select * into who from hub.member m where m.tenant = of_tenant and m.name = of_name;
+  -- Somebody who has shared conversations is not given to whoever redeems the code.
+  if who.id is not null and (who.role <> 'admin' or who.disabled_at is not null or exists (select from hub.conversation c where c.tenant = of_tenant and c.author = who.id))
+    then return 'taken'; end if;
+  if who.id is null then
+    insert into hub.member (tenant, name, role) values (of_tenant, of_name, 'admin') returning * into who;
+    insert into hub.audit (tenant, action, target, detail) values (of_tenant, 'member_add', of_name, '{"role": "admin"}');
+  end if;
+  insert into hub.invitation (hash, tenant, member, expires_at) values (code_hash, of_tenant, who.id, now() + make_interval(days => valid_days));
+  insert into hub.audit (tenant, action, detail) values (of_tenant, 'invite', jsonb_build_object('about', of_name));
+  return 'invited';
+end $$;
+/** Applies the rules for a group to the members who were in it at their last login. */
+create function hub.apply_group(of_group text) returns void language plpgsql security definer set search_path = '' as $$
+begin
+  if ${ROLE} <> 'admin' then raise exception 'only an admin may do this' using errcode = '42501'; end if;
+  perform hub.apply_groups(tenant, id) from hub.member where tenant = ${TENANT} and of_group = any (groups);
+end $$;
+revoke execute on function hub.require_operator, hub.add_tenant, hub.operator_code, hub.operator_end, hub.tenant_counts, hub.invite_admin, hub.apply_group from public;
+grant execute on function hub.require_operator, hub.add_tenant, hub.operator_code, hub.operator_end, hub.tenant_counts, hub.invite_admin, hub.apply_group to dex_hub_admin;
+
+/** dex_hub_admin: an operator sees tenants, an admin the members and rules of their tenant. Nobody sees text or keys of conversations. */
+grant select (id, name, created_at, disabled_at) on hub.operator to dex_hub_admin;
+create policy operator on hub.operator for select to dex_hub_admin using (${OPERATOR} is not null);
+grant select (operator, id, created_at, expires_at, last_used_at, revoked_at) on hub.operator_token to dex_hub_admin;
+create policy operator on hub.operator_token for select to dex_hub_admin using (${OPERATOR} is not null);
+grant select on hub.operator_audit to dex_hub_admin;
+create policy operator on hub.operator_audit for select to dex_hub_admin using (${OPERATOR} is not null);
+grant select (id, slug, settings, created_at, delete_at), update (settings, delete_at) on hub.tenant to dex_hub_admin;
+create policy operator on hub.tenant to dex_hub_admin using (${OPERATOR} is not null) with check (${OPERATOR} is not null);
+create policy admin on hub.tenant for select to dex_hub_admin using (id = ${TENANT});
+grant select, insert, delete on hub.identity_provider to dex_hub_admin;
+create policy operator on hub.identity_provider to dex_hub_admin using (${OPERATOR} is not null) with check (${OPERATOR} is not null);
+grant select, insert, update, delete on hub.word_index to dex_hub_admin;
+create policy operator on hub.word_index to dex_hub_admin using (${OPERATOR} is not null) with check (${OPERATOR} is not null);
+grant select, delete on hub.word_copy to dex_hub_admin;
+create policy operator on hub.word_copy to dex_hub_admin using (${OPERATOR} is not null) with check (${OPERATOR} is not null);
+grant select (tenant, seq) on hub.feed to dex_hub_admin;
+create policy operator on hub.feed for select to dex_hub_admin using (${OPERATOR} is not null);
+
+grant select, insert (tenant, name, role, email), update (role, role_by_group, email, disabled_at, quota_bytes) on hub.member to dex_hub_admin;
+create policy seen on hub.member for select to dex_hub_admin using (tenant = ${TENANT} and ${ROLE} in ('admin', 'auditor'));
+create policy added on hub.member for insert to dex_hub_admin with check (${IS_ADMIN});
+create policy changed on hub.member for update to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+grant select (id, tenant, member, kind, scopes, name, created_at, expires_at, last_used_at, revoked_at), insert, update (revoked_at) on hub.token to dex_hub_admin;
+create policy seen on hub.token for select to dex_hub_admin using (${IS_ADMIN});
+create policy ended on hub.token for update to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+/** A person gets a code, and only they see their token. */
+create policy service on hub.token for insert to dex_hub_admin with check (${IS_ADMIN} and scopes = '{read}'
+  and exists (select from hub.member m where m.tenant = token.tenant and m.id = token.member and m.role = 'service' and m.disabled_at is null));
+grant insert on hub.invitation to dex_hub_admin;
+create policy person on hub.invitation for insert to dex_hub_admin with check (${IS_ADMIN} and exists (select from hub.member m
+  where m.tenant = invitation.tenant and m.id = invitation.member and m.role <> 'service' and m.subject is null and m.disabled_at is null));
+grant select, insert (tenant, key), update (retention_days) on hub.project to dex_hub_admin;
+create policy admin on hub.project to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+grant select, insert, update, delete on hub.project_grant to dex_hub_admin;
+create policy administered on hub.project_grant to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+/** An admin does not let themselves in. */
+create policy not_admin_oneself on hub.project_grant as restrictive for insert to dex_hub_admin with check (member <> ${MEMBER});
+create policy not_admin_oneself_again on hub.project_grant as restrictive for update to dex_hub_admin using (member <> ${MEMBER});
+grant select, delete on hub.access_request to dex_hub_admin;
+create policy admin on hub.access_request to dex_hub_admin using (${IS_ADMIN});
+grant select, insert, update, delete on hub.project_rule, hub.group_grant, hub.group_role to dex_hub_admin;
+create policy admin on hub.project_rule to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+create policy admin on hub.group_grant to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+create policy admin on hub.group_role to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+grant select (tenant, id, at, member, by_member, conversations, why, key_gone_at, words_gone_at, seq) on hub.receipt to dex_hub_admin;
+create policy admin on hub.receipt for select to dex_hub_admin using (${IS_ADMIN});
+grant select on hub.break_glass to dex_hub_admin;
+create policy seen on hub.break_glass for select to dex_hub_admin using (tenant = ${TENANT} and ${ROLE} in ('admin', 'auditor'));
+grant select, insert (tenant, member, action, target, detail) on hub.audit to dex_hub_admin;
+create policy followed on hub.audit for select to dex_hub_admin using (tenant = ${TENANT} and ${ROLE} in ('admin', 'auditor'));
+create policy admin on hub.audit for insert to dex_hub_admin with check (${IS_ADMIN} and member = ${MEMBER} and operator is null);
+create policy operator on hub.audit for insert to dex_hub_admin with check (${OPERATOR} is not null and member is null and operator is not null);
+`,
+  {
+    alone:
+      "create index concurrently if not exists audit_in_order on hub.audit (tenant, (coalesce(xact, '0'::xid8)), id)",
+  },
 ]

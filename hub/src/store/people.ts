@@ -4,6 +4,7 @@ import { type Level, setLevel } from "./access.ts"
 import { recordAudit } from "./audit.ts"
 import type { MemberRole, Query } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
+import { HubProblem } from "./problem.ts"
 
 /** Adds a tenant and returns its id. `query` runs as the owner of the tables. */
 export async function addTenant(query: Query, keys: Keyring, slug: string): Promise<number> {
@@ -18,16 +19,18 @@ export async function addTenant(query: Query, keys: Keyring, slug: string): Prom
 
 export async function addMember(
   query: Query,
-  member: { tenant: number; name: string; role: string; email?: string; subject?: string },
+  member: { tenant: number; name: string; role: string; email?: string },
 ): Promise<number> {
   const [row] = await query<{ id: number }>(
-    "insert into hub.member (tenant, name, role, email, subject) values ($1, $2, $3, $4, $5) on conflict do nothing returning id",
-    [member.tenant, member.name, member.role, member.email ?? null, member.subject ?? null],
+    "insert into hub.member (tenant, name, role, email) values ($1, $2, $3, $4) on conflict do nothing returning id",
+    [member.tenant, member.name, member.role, member.email ?? null],
   )
   const { tenant, name, role } = member
   if (!row)
-    throw new Error(
-      `There is already a member ${JSON.stringify(name)}. \`dex-hub token add\` creates another token for them.`,
+    throw new HubProblem(
+      409,
+      "exists",
+      `There is already a member ${name}. \`dex hub admin member invite\` prints another code for them.`,
     )
   await recordAudit(query, { tenant }, { action: "member_add", target: name, detail: { role } })
   return row.id
@@ -87,7 +90,8 @@ export function tokenHash(token: string): Buffer {
 
 export async function tenantNamed(query: Query, slug: string): Promise<number> {
   const [row] = await query<{ id: number }>("select id from hub.tenant where slug = $1", [slug])
-  if (!row) throw new Error(`There is no tenant ${JSON.stringify(slug)}. \`dex-hub tenant add\` adds one.`)
+  if (!row)
+    throw new HubProblem(404, "not_found", `There is no tenant ${slug}. \`dex hub admin tenant list\` lists them.`)
   return row.id
 }
 
@@ -100,7 +104,8 @@ export async function memberNamed(
     "select id, role from hub.member where tenant = $1 and name = $2",
     [tenant, name],
   )
-  if (!row) throw new Error(`There is no member ${JSON.stringify(name)}. \`dex-hub member add\` adds one.`)
+  if (!row)
+    throw new HubProblem(404, "not_found", `There is no member ${name}. \`dex hub admin member list\` lists them.`)
   return row
 }
 
@@ -123,7 +128,7 @@ export async function memberOrNew(
     "select id, role, disabled_at from hub.member where tenant = $1 and name = $2",
     [member.tenant, member.name],
   )
-  if (known?.disabled_at) throw new Error(`${member.name} has left. Choose another name.`)
+  if (known?.disabled_at) throw new HubProblem(409, "left", `${member.name} has left. Choose another name.`)
   return known ?? { id: await addMember(query, member), role: member.role }
 }
 
@@ -164,8 +169,10 @@ async function changeGrant(
     key,
   ])
   const outcome = await setLevel(query, { tenant, project: project!.id, member, level })
-  if (outcome === "group") throw new Error("That access comes from a group. `dex-hub group revoke` revokes it.")
-  if (outcome === "nothing") throw new Error(`This member has no access to ${key}, so there is nothing to revoke.`)
+  if (outcome === "group")
+    throw new HubProblem(409, "group", "That access comes from a group. `dex hub admin group revoke` revokes it.")
+  if (outcome === "nothing")
+    throw new HubProblem(404, "not_found", `This member has no access to ${key}, so there is nothing to revoke.`)
   const detail = level === "none" ? {} : { level }
   await recordAudit(
     query,
@@ -183,9 +190,9 @@ export async function requireProject(query: Query, tenant: number, key: string):
   const suggestions = nearestNames(key, keys)
   const hint =
     suggestions.length === 0
-      ? " The first member who shares it creates it; `--new` creates it now."
+      ? " The first member who shares it creates it; to grant it before that, add `--new`."
       : ` Did you mean ${suggestions.join(" or ")}?`
-  throw new Error(`${tenantRow!.slug} has no project ${key}.${hint}`)
+  throw new HubProblem(404, "not_found", `${tenantRow!.slug} has no project ${key}.${hint}`)
 }
 
 /** Creates the project unless there is one with this key. */

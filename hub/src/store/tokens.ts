@@ -27,7 +27,8 @@ export async function tokensForOperator(query: Query, tenant: number, member?: n
 
 export async function revokeToken(query: Query, tenant: number, id: number): Promise<void> {
   const [revoked] = await query<{ name: string; member: number }>(REVOKE_TOKEN, [tenant, id])
-  if (!revoked) throw new Error(`There is no valid token ${id}. \`dex-hub token list\` lists them.`)
+  if (!revoked)
+    throw new HubProblem(404, "not_found", `There is no valid token ${id}. \`dex hub admin token list\` lists them.`)
   await recordAudit(query, { tenant }, { action: "token_revoke", target: revoked.name, about: revoked.member })
 }
 

@@ -16,7 +16,7 @@ export async function hubWithLogin(people: Record<string, Claims>, options: { co
     days: 90,
   }
   const hub = await hubWithPeople({ DEX_HUB_OIDC_ISSUER: provider.issuer }, oidc)
-  const rules = await hub.operator("tenant", "oidc", "acme", "--domain", DOMAIN)
+  const rules = await hub.operator("tenant", "login", "acme", "--domain", DOMAIN)
   expect(rules).toMatchObject({ code: 0, stderr: "" })
   const begin = async () => (await hub.call(undefined, "POST", "/v1/login/device")).body as DeviceLogin
   const ask = ({ login }: { login: string }) => hub.call(undefined, "POST", "/v1/login/device/token", { login })

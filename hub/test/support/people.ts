@@ -3,6 +3,9 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { expect, onTestFinished } from "vitest"
+import { hubAdmin } from "../../../src/cli/hub-admin.ts"
+import { writeHub } from "../../../src/config/hub.ts"
+import { isDexError } from "../../../src/core/error.ts"
 import { tempDir } from "../../../test/support/temp.ts"
 import { createHubApp } from "../../src/http/app.ts"
 import { serveApp } from "../../src/http/serve.ts"
@@ -13,6 +16,7 @@ import { openFts5 } from "../../src/search/fts5.ts"
 import type { Search } from "../../src/search/pool.ts"
 import type { OidcSettings } from "../../src/settings.ts"
 import type { Database } from "../../src/store/connection.ts"
+import { firstOperator } from "../../src/store/operators.ts"
 import { HubProblem } from "../../src/store/problem.ts"
 import { hubEnv, request, tokenFor } from "./server.ts"
 import { API } from "./share.ts"
@@ -91,14 +95,33 @@ export async function hubWithPeople(more: Record<string, string> = {}, oidc?: Om
     })
     return { status: response.status, headers: response.headers, text: await response.text() }
   }
-  /** Runs `dex-hub` as its operator. */
-  const operator = async (...args: string[]) => {
-    const child = spawn(process.execPath, [MAIN, ...args], { env })
+  const homes = { operator: tempDir(), eve: tempDir() }
+  writeHub({ dir: homes.eve }, { address: hub.url, token: tokens.eve, consents: [] })
+  const first = await firstOperator(team.asOwner, "olga", false)
+  await hubAdmin({ dir: homes.operator }, ["login", hub.url], async () => ("code" in first ? first.code : ""))
+  /** Runs `dex hub admin` as the operator olga or the admin eve. */
+  const admin =
+    (dir: string) =>
+    async (...words: string[]) => {
+      try {
+        return { code: 0, stdout: await hubAdmin({ dir }, words, async () => ""), stderr: "" }
+      } catch (error) {
+        if (!isDexError(error)) throw error
+        return { code: 2, stdout: "", stderr: error.message }
+      }
+    }
+  /** Runs `dex-hub` with the owner's address. */
+  const owner = async (...args: string[]) => {
+    const child = spawn(process.execPath, [MAIN, ...args], { env: { ...env, DEX_HUB_OWNER_URL: team.owner } })
     const ended = once(child, "exit")
     const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
     return { code: (await ended)[0] as number, stdout, stderr }
   }
   const found = async (who: keyof typeof tokens, query: string, count = 1) =>
     expect((await as(who, "POST", "/v1/tools/search", { query })).body).toMatchObject({ results: { length: count } })
-  return { team, tenant, ann, bob, eve, fay, hub, tokens, call, as, mcp, operator, found }
+  return {
+    ...{ team, tenant, ann, bob, eve, fay, hub, tokens, call, as, mcp, owner, found },
+    operator: admin(homes.operator),
+    admin: admin(homes.eve),
+  }
 }

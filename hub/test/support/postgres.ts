@@ -13,6 +13,7 @@ export type TestDatabase = {
   app: string
   index: string
   keys: string
+  admin: string
   masterKey: Buffer
   /** The folder of the server's files, if it is ours. */
   files?: string
@@ -51,6 +52,7 @@ export function addressesOf(url: StartedPostgres["url"], name: string) {
     app: url("dex_hub_app", name),
     index: url("dex_hub_index", name),
     keys: url("dex_hub_keys", name),
+    admin: url("dex_hub_admin", name),
   }
 }
 

@@ -24,7 +24,8 @@ export function hubEnv(team: Team, more: Record<string, string> = {}): Record<st
     NODE_COMPILE_CACHE: compiled(),
     DEX_HUB_DATABASE_URL: team.app,
     DEX_HUB_INDEX_URL: team.index,
-    DEX_HUB_OWNER_URL: team.owner,
+    DEX_HUB_KEYS_URL: team.keys,
+    DEX_HUB_ADMIN_URL: team.admin,
     DEX_HUB_MASTER_KEY_FILE: key,
     DEX_HUB_DATA: tempDir(),
     DEX_HUB_PORT: "0",
@@ -100,6 +101,11 @@ export async function request(
 export async function canSearch(url: string, token: string): Promise<void> {
   const status = async () => (await request(url, token, "POST", "/v1/tools/search", { query: "anything" })).status
   await expect.poll(status).toBe(200)
+}
+
+/** The settings of commands that need the owner's address, which `dex-hub serve` never gets. */
+export function ownerEnv(team: Team, more: Record<string, string> = {}): Record<string, string> {
+  return { ...hubEnv(team, more), DEX_HUB_OWNER_URL: team.owner }
 }
 
 /** Runs `dex-hub` with a hub's settings. Throws if it ends with another code. */

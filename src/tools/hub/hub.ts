@@ -32,7 +32,7 @@ const storedShape = object({
 const input = object({
   words: listOf(
     text(),
-    "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests [approve MEMBER, deny MEMBER], grant MEMBER [PROJECT], members [PROJECT], tokens [revoke ID], or logout. Without one: status.",
+    "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests [approve MEMBER, deny MEMBER], grant MEMBER [PROJECT], members [PROJECT], tokens [revoke ID], admin (administer the hub: dex hub admin --help), or logout. Without one: status.",
   ),
   token_stdin: optional(flag("login: read the token from standard input.")),
   paste: optional(flag("login: ask for a token or an invitation, even if the hub has an identity provider.")),
@@ -209,6 +209,7 @@ export const hub = defineTool({
       "dex hub grant bob": "Give someone access to this project",
       "dex hub members": "List who has access to this project",
       "dex hub tokens": "List your tokens; revoke ID revokes one",
+      "dex hub admin": "Administer a hub: tenants, members, tokens, the audit log",
       "dex hub unshare --forget": "Stop sharing, and delete what was sent",
     },
   },
