@@ -7,8 +7,11 @@ import { prepareUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync-types.ts"
 import type { NamedUnit } from "./unit-names.ts"
 
-/** At least this many bytes are read in threads. Starting the threads takes as long as reading this much. */
-export const MIN_BYTES_FOR_THREADS = 4 << 20
+/**
+ * At least this many bytes are read in threads. For fewer, threads cost more than they save: each loads and compiles the program
+ * again, and what one has read is copied to the other.
+ */
+export const MIN_BYTES_FOR_THREADS = 8 << 20
 
 /** Reads units. If there is much to read, a worker thread reads while this thread stores. */
 export type UnitReader = {

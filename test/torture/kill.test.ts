@@ -48,7 +48,7 @@ test(
  * Large enough that the first sync uses threads. Later growth is small and is read without them, so kills hit both ways of
  * reading.
  */
-const FIRST = { messages: 1100, messagesPerConversation: 20, meanChars: 3500 }
+const FIRST = { messages: 1100, messagesPerConversation: 20, meanChars: 7600 }
 
 /** Kills syncs of a growing history repeatedly. Whenever a sync completes, everything must be stored. */
 async function campaign(base: string, program: string, kills: number, stopAtFirst = false) {

@@ -68,7 +68,7 @@ test("a sync reads ahead of what is stored, but never more than a few megabytes"
 })
 
 test("a sync never reads more than a few hundred conversations ahead, however small they are", async () => {
-  const { units, read } = await mostAhead(700, 8_000)
+  const { units, read } = await mostAhead(700, 13_000)
   expect(read).toBe(700)
   expect(units).toBeGreaterThan(16)
   expect(units).toBeLessThanOrEqual(256)
