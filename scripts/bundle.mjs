@@ -23,8 +23,9 @@ const HOT = [
   /^src\/store\/(history\/sqlite-history|index\/search-index|knowledge\/topic-facts)\.ts$/,
   /^src\/learn\/changes\.ts$/,
 ]
-/** The same for a sync that finds nothing new. */
+/** The same for a sync that finds nothing new, and for the thread in which a server reads. */
 const HOT_IN_SYNC = [
+  /^src\/serve\/mcp\/serve-thread\.ts$/,
   /^src\/cli\/print\/keeping\.ts$/,
   /^src\/ingest\/sync-thread\.ts$/,
   /^src\/agents\/(connectors|claude-code\/connector)\.ts$/,
@@ -35,6 +36,8 @@ const HOT_IN_SYNC = [
   /^src\/store\/(index\/search-index|knowledge\/knowledge|spending\/spending-file|suggestions\/suggestions)\.ts$/,
   /^src\/store\/sqlite\/older-files\.ts$/,
 ]
+/** The same for a server of MCP, until it has answered a search. */
+const HOT_IN_SERVERS = [...HOT, /^src\/serve\/mcp\/serve\.ts$/]
 /** The same for hooks, which have no time to look for another file. */
 const HOT_IN_HOOKS = [...HOT, /^src\/agents\/hooks\.ts$/, /^src\/serve\/hooks\/late\.ts$/]
 /**
@@ -51,6 +54,7 @@ const ENTRIES = {
   "src/cli/commands.ts": "./commands.js",
   "src/cli/open-picker.ts": "./picker.js",
   "src/cli/quick-commands.ts": "./sync.js",
+  "src/cli/serve.ts": "./serve.js",
 }
 const IS_OURS = /^(?:src|packages)\//
 const coldName = (path) =>
@@ -91,12 +95,14 @@ export async function bundle({ outdir, version, plugins = [] }) {
   /** Modules that are not in these files, and so loaded late. @type {Set<string>} */
   const cold = new Set()
   const inOneFile = (/** @type {Record<string, string>} */ entryPoints, hot = HOT) =>
-    buildWithout({ ...common, entryPoints }, { hot, cold, plugins })
+    buildWithout({ ...common, entryPoints }, { hot, cold, plugins: [withoutLocales, withoutAjv, ...plugins] })
   const main = await inOneFile({ main: "src/cli/main.ts" })
   const blame = await inOneFile({ blame: "src/tools/blame/run.ts" })
   const commands = await inOneFile({ commands: "src/cli/commands.ts" }, [])
   const picker = await inOneFile({ picker: "src/cli/open-picker.ts" }, [/^src\/store\/history\/sqlite-history\.ts$/])
-  const sync = await inOneFile({ sync: "src/cli/quick-commands.ts" }, HOT_IN_SYNC)
+  const sync = await inOneFile({ sync: "scripts/sync-entry.mjs" }, HOT_IN_SYNC)
+  writeFileSync(`${outdir}/serve-thread.js`, 'import{startServeThread}from"./sync.js";await startServeThread()')
+  const serve = await inOneFile({ serve: "src/cli/serve.ts" }, HOT_IN_SERVERS)
   const hook = await inOneFile({ hook: "src/serve/hooks/main.ts" }, HOT_IN_HOOKS)
   const first = await inOneFile({ dex: "src/cli/dex.ts" })
   const pieces = await inPieces({
@@ -112,7 +118,6 @@ export async function bundle({ outdir, version, plugins = [] }) {
       "background-process": "src/app/background-process.ts",
       "helper-process": "src/embed/helper-process.ts",
       "look-up-process": "src/cli/picker/look-up-process.ts",
-      "serve-thread": "src/serve/mcp/serve-thread.ts",
       "reader-process": "src/watch/reader-process.ts",
       index: "src/library/index.ts",
       agent: "src/library/agent.ts",
@@ -147,8 +152,8 @@ export async function bundle({ outdir, version, plugins = [] }) {
       "view-icon": "src/view/client/view.svg",
     },
   })
-  for (const name of ["main", "picker", "sync", "hook"]) rewrite(`${outdir}/${name}.js`, compiledAhead)
-  const programs = [pieces, main, blame, commands, picker, sync, hook, line, first].map(
+  for (const name of ["main", "picker", "sync", "serve", "hook"]) rewrite(`${outdir}/${name}.js`, compiledAhead)
+  const programs = [pieces, main, blame, commands, picker, sync, serve, hook, line, first].map(
     ({ metafile }) => metafile.outputs,
   )
   for (const path of programs.flatMap(Object.keys)) rewrite(path, inAscii)
@@ -164,7 +169,7 @@ function rewrite(file, change) {
 
 /**
  * esbuild leaves some characters in regular expressions. A single one that is not in Latin-1 doubles the memory of the whole text,
- * and V8 reads it more slowly.
+ * and V8 reads it more slowly. In `String.raw` this changes the text, but not what a regular expression made of it matches.
  * @param {string} text
  */
 function inAscii(text) {

@@ -32,6 +32,8 @@ const SETTLE_MS = 20
 /** How long the process may take to end after stdin closed, in milliseconds, including the time for the last answers. */
 const END_WITHIN_MS = 1_200
 const PARENT_CHECK_INTERVAL_MS = 1_000
+/** How long after its start a server reads new messages, in milliseconds, unless a tool is called before. */
+const READ_AFTER_MS = 100
 
 /**
  * Serves MCP on stdin and stdout, in the client's version of the protocol. Ends the process when stdin closes or the parent dies,
@@ -49,8 +51,8 @@ export function serve({ version, env, cwd }: ServeOptions, create: CreateServer 
   const transport = lineTransport(write)
   const createReading = () => {
     const server = create({ version, use, fresh, log })
-    // Not before the client has its answer to `initialize`: starting a thread takes longer than that answer.
-    server.oninitialized = () => void fresh.readNewMessages(0)
+    // Many clients only ask what the server can do, and leave. Starting the thread takes longer than that.
+    server.oninitialized = () => void setTimeout(() => fresh.readNewMessages(0), READ_AFTER_MS).unref()
     return server
   }
   serveStdio(createReading, { transport, onerror: (error) => log(error.message) })
