@@ -1,3 +1,5 @@
+import { encodeInteger, openWasm, type WasmFunction } from "../core/wasm.ts"
+
 // Decides which scanners must check a text, and finds where names begin in it, in one pass over its characters, three at a time.
 // Separate regexes would read the text repeatedly and take three times as long in total.
 
@@ -128,9 +130,21 @@ function toHints(bits: number, names: readonly number[], slashes: readonly numbe
 }
 
 export function hintsOf(text: string): Hints {
-  let names = NO_POSITIONS as number[]
-  let slashes = NO_POSITIONS as number[]
-  let flags = NO_POSITIONS as number[]
+  if (text.length < MIN_WASM_LENGTH) return hintsInJavaScript(text)
+  if (scanner === undefined) scanner = openScanner() ?? null
+  return scanner ? hintsInWasm(text, scanner) : hintsInJavaScript(text)
+}
+
+type Found = { bits: number; names: number[]; slashes: number[]; flags: number[] }
+
+const nothingFound = (): Found => {
+  const none = NO_POSITIONS as number[]
+  return { bits: 0, names: none, slashes: none, flags: none }
+}
+
+/** The same as `hintsOf`, without WebAssembly: for short texts, and if there is none. */
+export function hintsInJavaScript(text: string): Hints {
+  const found = nothingFound()
   let bits = 0
   let lastThree = 0
   const length = text.length
@@ -139,28 +153,132 @@ export function hintsOf(text: string): Hints {
     bits |= kind
     lastThree = ((lastThree << 5) | (kind & 31)) & 0x7fff
     const meaning = MEANINGS[lastThree]!
-    if (meaning === 0) continue
-    if (meaning >= NAME) {
-      if (!isNameStart(text, i + 1, nameStarts[meaning - NAME]!)) continue
-      if (names === NO_POSITIONS) names = []
-      names.push(i - 2)
-    } else if (meaning === SPACED_SLASH) {
-      if (slashes === NO_POSITIONS) slashes = []
-      slashes.push(i - 1)
-    } else if (meaning === PRIVATE) bits |= PRIVATE_BIT
-    else if (meaning === ADDRESS) bits |= ADDRESS_BIT
-    else if (meaning === KEY_TYPE) bits |= /["'\\]/.test(text[i + 1] ?? "") ? KEY_TYPE_BIT : 0
-    else if (meaning === PORT) bits |= isPort(text, i - 1) ? PORT_BIT : 0
-    else if (meaning === ESCAPE) bits |= isLetterEscape(text, i) ? ESCAPE_BIT : 0
-    else if (isCommandHint(meaning, text, i + 1)) {
-      if (flags === NO_POSITIONS) flags = []
-      flags.push(i - 2)
+    if (meaning !== 0) addHit(text, i, meaning, found)
+  }
+  return hintsFrom(found, bits)
+}
+
+function hintsFrom({ names, slashes, flags, bits }: Found, moreBits: number): Hints {
+  return names === NO_POSITIONS && slashes === NO_POSITIONS && flags === NO_POSITIONS
+    ? HINTS_WITHOUT_POSITIONS[(bits | moreBits) >> 5]!
+    : toHints(bits | moreBits, names, slashes, flags)
+}
+
+/** Adds what the three characters that end at `i` mean. */
+function addHit(text: string, i: number, meaning: number, found: Found): void {
+  if (meaning >= NAME) {
+    if (isNameStart(text, i + 1, nameStarts[meaning - NAME]!)) found.names = withPosition(found.names, i - 2)
+  } else if (meaning === SPACED_SLASH) found.slashes = withPosition(found.slashes, i - 1)
+  else if (meaning === PRIVATE) found.bits |= PRIVATE_BIT
+  else if (meaning === ADDRESS) found.bits |= ADDRESS_BIT
+  else if (meaning === KEY_TYPE) found.bits |= /["'\\]/.test(text[i + 1] ?? "") ? KEY_TYPE_BIT : 0
+  else if (meaning === PORT) found.bits |= isPort(text, i - 1) ? PORT_BIT : 0
+  else if (meaning === ESCAPE) found.bits |= isLetterEscape(text, i) ? ESCAPE_BIT : 0
+  else if (isCommandHint(meaning, text, i + 1)) found.flags = withPosition(found.flags, i - 2)
+}
+
+function withPosition(positions: number[], position: number): number[] {
+  if (positions === NO_POSITIONS) return [position]
+  positions.push(position)
+  return positions
+}
+
+// The loop of `hintsInJavaScript` in WebAssembly. V8 compiles the one in JavaScript up to five times during a sync, which took
+// more time than it ran.
+
+/** Shorter texts are not worth copying. */
+const MIN_WASM_LENGTH = 128
+/** Longer texts are scanned in chunks of this many characters. */
+const CHUNK_LENGTH = 1 << 15
+
+// The memory: CHARACTER_CODES, MEANINGS, a chunk of the text, the end of the hits and the last three characters, the hits.
+const MEANINGS_AT = 1 << 17
+const TEXT_AT = MEANINGS_AT + (1 << 15)
+const STATE_AT = TEXT_AT + 2 * CHUNK_LENGTH
+const HITS_AT = STATE_AT + 8
+const PAGES = Math.ceil((HITS_AT + 4 * CHUNK_LENGTH) / (1 << 16))
+/** A hit is a position in the chunk and, in its lower bits, a meaning. */
+const MEANING_SIZE = 6
+
+type Scanner = {
+  scan: (length: number, lastThree: number) => number
+  text: Buffer
+  state: Uint32Array
+  hits: Uint32Array
+}
+/** Null if there is no WebAssembly. */
+let scanner: Scanner | null | undefined
+
+function openScanner(): Scanner | undefined {
+  const opened = openWasm<Scanner["scan"]>(SCAN, PAGES)
+  if (!opened) return undefined
+  const { buffer } = opened.memory
+  new Uint16Array(buffer).set(CHARACTER_CODES)
+  new Uint8Array(buffer, MEANINGS_AT).set(MEANINGS)
+  return {
+    scan: opened.run,
+    text: Buffer.from(buffer, TEXT_AT, 2 * CHUNK_LENGTH),
+    state: new Uint32Array(buffer, STATE_AT, 2),
+    hits: new Uint32Array(buffer, HITS_AT),
+  }
+}
+
+function hintsInWasm(text: string, { scan, text: chunk, state, hits }: Scanner): Hints {
+  const found = nothingFound()
+  let bits = 0
+  let lastThree = 0
+  for (let from = 0; from < text.length; from += CHUNK_LENGTH) {
+    const isWhole = from === 0 && text.length <= CHUNK_LENGTH
+    const length = chunk.write(isWhole ? text : text.slice(from, from + CHUNK_LENGTH), "utf16le") / 2
+    bits |= scan(length, lastThree)
+    lastThree = state[1]!
+    const count = (state[0]! - HITS_AT) / 4
+    for (let i = 0; i < count; i++) {
+      const hit = hits[i]!
+      addHit(text, from + (hit >>> MEANING_SIZE), hit & ((1 << MEANING_SIZE) - 1), found)
     }
   }
-  return names === NO_POSITIONS && slashes === NO_POSITIONS && flags === NO_POSITIONS
-    ? HINTS_WITHOUT_POSITIONS[bits >> 5]!
-    : toHints(bits, names, slashes, flags)
+  return hintsFrom(found, bits)
 }
+
+const SCAN = ((): WasmFunction => {
+  const [LENGTH, LAST_THREE, AT, END, HIT, BITS, CODE, MEANING] = [0, 1, 2, 3, 4, 5, 6, 7]
+  const get = (local: number) => [0x20, local]
+  const set = (local: number) => [0x21, local]
+  const tee = (local: number) => [0x22, local]
+  const integer = (value: number) => [0x41, ...encodeInteger(value)]
+  const [ADD, SUBTRACT, AND, OR, SHIFT_LEFT] = [0x6a, 0x6b, 0x71, 0x72, 0x74]
+  const load8 = (offset: number) => [0x2d, 0, ...encodeInteger(offset)]
+  const load16 = (offset: number) => [0x2f, 1, ...encodeInteger(offset)]
+  const store32 = (offset: number) => [0x36, 2, ...encodeInteger(offset)]
+  const code = [
+    ...[...integer(TEXT_AT), ...tee(AT), ...get(LENGTH), ...integer(1), SHIFT_LEFT, ADD, ...set(END)],
+    ...[...integer(HITS_AT), ...set(HIT)],
+    ...[0x02, 0x40, 0x03, 0x40], // block, loop: each character
+    ...[...get(AT), ...get(END), 0x4f, 0x0d, 1], // past the end: leave the block
+    ...[
+      ...get(AT),
+      ...load16(0),
+      ...integer(1),
+      SHIFT_LEFT,
+      ...load16(0),
+      ...tee(CODE),
+      ...get(BITS),
+      OR,
+      ...set(BITS),
+    ],
+    ...[...get(LAST_THREE), ...integer(5), SHIFT_LEFT, ...get(CODE), ...integer(31), AND, OR],
+    ...[...integer(0x7fff), AND, ...tee(LAST_THREE), ...load8(MEANINGS_AT), ...tee(MEANING)],
+    ...[0x04, 0x40], // if there is a meaning
+    ...[...get(HIT), ...get(AT), ...integer(TEXT_AT), SUBTRACT, ...integer(MEANING_SIZE - 1), SHIFT_LEFT],
+    ...[...get(MEANING), OR, ...store32(0)],
+    ...[...get(HIT), ...integer(4), ADD, ...set(HIT), 0x0b],
+    ...[...get(AT), ...integer(2), ADD, ...set(AT), 0x0c, 0, 0x0b, 0x0b],
+    ...[...integer(STATE_AT), ...get(HIT), ...store32(0), ...integer(STATE_AT), ...get(LAST_THREE), ...store32(4)],
+    ...get(BITS),
+  ]
+  return { parameters: 2, returnsInteger: true, locals: [1, 6, 0x7f], code }
+})()
 
 /** Whether one of the words continues at `from`. The caller has already found the first three letters before that position. */
 function isNameStart(text: string, from: number, words: string[]): boolean {

@@ -1,3 +1,5 @@
+import { openWasm, type WasmFunction, type WasmMemory } from "../../core/wasm.ts"
+
 /**
  * Counts the bits that differ between a query and each of many vectors, stored in chunks of one size. The counting code is
  * 180 bytes of WebAssembly (SIMD), four times as fast as JavaScript, which is the fallback.
@@ -12,24 +14,17 @@ export type HammingScanner = {
   distances(index: number, size: number): Uint16Array
 }
 
-/** The parts of WebAssembly used here, which the type library for servers does not declare. */
-type Wasm = {
-  Memory: new (size: { initial: number }) => { buffer: ArrayBuffer; grow(pages: number): number }
-  Module: new (bytes: Uint8Array) => object
-  Instance: new (module: object, imports: object) => { exports: Record<string, unknown> }
-}
-const wasm = (globalThis as { WebAssembly?: Wasm }).WebAssembly
-
 /** The maximum number of bits in a vector. Every 128 bits add at most 8 to each lane, and a lane can count to 255. */
 export const MAX_BITS = 31 * 128
 
 /** `stride` is the number of bytes per vector, a multiple of 16. */
-export function createHamming(stride: number, chunkSize: number, withoutWasm = wasm === undefined): HammingScanner {
+export function createHamming(stride: number, chunkSize: number, withoutWasm = false): HammingScanner {
   if (stride % 16 !== 0 || stride * 8 > MAX_BITS) throw new Error(`A vector of ${stride} bytes cannot be scanned.`)
   const outputStart = stride
   const chunksStart = outputStart + Math.ceil((chunkSize * 2) / 16) * 16
   const chunkBytes = chunkSize * stride
-  const engine = withoutWasm ? javaScriptEngine() : wasmEngine()
+  const wasm = withoutWasm ? undefined : openWasm<CountBits>(COUNT_BITS, 1)
+  const engine = wasm ? wasmEngine(wasm) : javaScriptEngine()
   engine.grow(chunksStart + chunkBytes)
   return {
     setQuery: (bits) => {
@@ -52,17 +47,14 @@ type Engine = { buffer(): ArrayBuffer; grow(bytes: number): void; count: CountBi
 
 const WASM_PAGE_BYTES = 65_536
 
-function wasmEngine(): Engine {
-  const { Memory, Module, Instance } = wasm!
-  const memory = new Memory({ initial: 1 })
-  const { exports } = new Instance(new Module(assembleModule()), { dex: { memory } })
+function wasmEngine({ memory, run }: { memory: WasmMemory; run: CountBits }): Engine {
   return {
     buffer: () => memory.buffer,
     grow: (bytes) => {
       const missing = Math.ceil((bytes - memory.buffer.byteLength) / WASM_PAGE_BYTES)
       if (missing > 0) memory.grow(missing)
     },
-    count: exports.count as CountBits,
+    count: run,
   }
 }
 
@@ -93,8 +85,7 @@ function countOnes(word: number): number {
   return Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
 }
 
-/** Assembles the WebAssembly module, so that no binary file is needed: one import (the memory), one export (`count`). */
-function assembleModule(): Uint8Array {
+const COUNT_BITS = ((): WasmFunction => {
   const [FROM, END, STRIDE, QUERY, OUT, AT, SUM] = [0, 1, 2, 3, 4, 5, 6]
   const get = (local: number) => [0x20, local]
   const set = (local: number) => [0x21, local]
@@ -104,7 +95,7 @@ function assembleModule(): Uint8Array {
   const END_BLOCK = [0x0b]
   const LOAD = [0xfd, 0x00, 4, 0]
   const lane = (n: number) => [0xfd, 0x1b, n]
-  const count = [
+  const code = [
     ...[0x02, 0x40, 0x03, 0x40], // block, loop: each vector
     ...[...get(FROM), ...get(END), 0x4f, 0x0d, 1], // past the end: leave the block
     ...[0xfd, 0x0c, ...new Array<number>(16).fill(0), ...set(SUM)],
@@ -120,22 +111,8 @@ function assembleModule(): Uint8Array {
     ...[0x3b, 1, 0], // i32.store16
     ...[...get(OUT), ...integer(2), ...ADD, ...set(OUT)],
     ...[...get(FROM), ...get(STRIDE), ...ADD, ...set(FROM)],
-    ...[0x0c, 0, ...END_BLOCK, ...END_BLOCK, ...END_BLOCK],
+    ...[0x0c, 0, ...END_BLOCK, ...END_BLOCK],
   ]
-  const body = [2, 1, 0x7f, 1, 0x7b, ...count] // two locals: an i32 and a v128
-  const name = (text: string) => [text.length, ...Buffer.from(text)]
-  const section = (id: number, content: number[]) => [id, ...encodeLength(content.length), ...content]
-  return new Uint8Array([
-    ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
-    ...section(1, [1, 0x60, 5, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0]),
-    ...section(2, [1, ...name("dex"), ...name("memory"), 2, 0, 1]),
-    ...section(3, [1, 0]),
-    ...section(7, [1, ...name("count"), 0, 0]),
-    ...section(10, [1, ...encodeLength(body.length), ...body]),
-  ])
-}
-
-/** Encodes a length under 16,384 as LEB128. */
-function encodeLength(length: number): number[] {
-  return length < 128 ? [length] : [(length & 127) | 128, length >>> 7]
-}
+  const locals = [2, 1, 0x7f, 1, 0x7b] // an i32 and a v128
+  return { parameters: 5, returnsInteger: false, locals, code }
+})()
