@@ -52,6 +52,7 @@ const codex: Agent = {
   toolOutputMarks: ["function_call_output", "custom_tool_call_output"],
   hooks: async () => (await import("./hooks.ts")).codexHooks,
   headless: async () => (await import("./codex/headless.ts")).codexHeadless,
+  limits: async () => (await import("./codex/limits.ts")).readCodexLimits,
   wiring: async () => (await import("./codex/wiring.ts")).codexWiring,
 }
 

@@ -92,8 +92,8 @@ export const commands: readonly Command[] = [
     view: async () => (await loadKeeping()).printStats,
   }),
   command(usage, {
-    runInstead: async ({ line }, json) =>
-      line && !json ? (await import("./usage-line.ts")).printUsageLine(process.env) : undefined,
+    runInstead: async ({ line, before }, json) =>
+      line && !json ? (await import("./usage-line.ts")).printUsageLine(process.env, before) : undefined,
     view: async () => (await import("./print/usage.ts")).printUsage,
     needsAllHistory: true,
   }),

@@ -19,10 +19,12 @@ if (process.env.DEX_MODEL_RUN) {
   process.stderr.write("dex does nothing here: it was started by an agent that dex uses as a model.\n")
   process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
-if (process.argv[2] === "usage" && process.argv[3] === "--line" && process.argv.length === 4) {
+const [, , first, second, third, before] = process.argv
+const isStatusLine = first === "usage" && second === "--line"
+if (isStatusLine && (process.argv.length === 4 || (third === "--before" && process.argv.length === 6))) {
   // A status line runs this every few seconds, so nothing else is loaded.
   const { printUsageLine } = await import("./usage-line.ts")
-  process.exit(printUsageLine(process.env))
+  process.exit(await printUsageLine(process.env, before))
 }
 // Without this, Windows would run a git.exe or an agent from the current folder, which may be a stranger's repository.
 if (process.platform === "win32") process.env.NoDefaultCurrentDirectoryInExePath = "1"

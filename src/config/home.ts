@@ -17,6 +17,8 @@ export type Home = {
   lateTexts: string
   /** The line that `dex usage --line` shows. */
   usageLine: string
+  /** The limits of plans, as agents last reported them. */
+  limits: string
   config: string
 }
 
@@ -40,6 +42,7 @@ export function dexHome(env: Record<string, string | undefined>): Home {
     traces: join(dir, "traces"),
     lateTexts: join(dir, "late"),
     usageLine: join(dir, "usage-line.json"),
+    limits: join(dir, "limits.json"),
     config: join(dir, "config.json"),
   }
 }

@@ -1,4 +1,5 @@
 import type { SourceId } from "../../core/conversation.ts"
+import type { AgentLimits } from "../../core/limits.ts"
 import type { Moment } from "../../core/suggestion.ts"
 import type { Bring } from "./bring.ts"
 import type { Connector } from "./connector.ts"
@@ -58,6 +59,8 @@ export type Agent = {
   hookOutput?: HookOutput
   /** Uses the agent as a model. */
   headless?: () => Promise<HeadlessAgent>
+  /** Reads the limits of the user's plan from the agent's own files. */
+  limits?: () => Promise<(roots: readonly string[]) => AgentLimits | undefined>
   /** Adds dex to the agent's settings. */
   wiring?: () => Promise<Wiring>
 }

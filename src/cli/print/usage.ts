@@ -1,4 +1,4 @@
-import { localDay } from "../../core/dates.ts"
+import { localDay, localMinute } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, widthOf } from "../../render/terminal.ts"
@@ -15,11 +15,14 @@ type Row = Output["rows"][number]
 export function printUsage(output: Output, { terminal, home, numbered }: PrintContext): PrintedOutput {
   if (output.line !== undefined) return { lines: [output.line] }
   if (output.total.answers === 0)
-    return { lines: [], notes: ["No usage is recorded for this selection.", ...output.notes.map(safeLine)] }
+    return {
+      lines: limitLines(output).slice(1),
+      notes: ["No usage is recorded for this selection.", ...output.notes.map(safeLine)],
+    }
   const isListed = output.by === "conversation"
   const table = tableOf(output, terminal, home)
   return {
-    lines: [headLine(output), ...sparkLines(output, terminal), "", ...table],
+    lines: [headLine(output), ...sparkLines(output, terminal), "", ...table, ...limitLines(output)],
     notes: [...priceNotes(output), ...output.notes.map(safeLine)],
     listing: isListed && numbered ? output.rows.map(({ key }) => key) : undefined,
   }
@@ -34,6 +37,28 @@ function headLine({ total, from, to, plan }: Output): string {
     `${shortCount(total.tokens)} tokens`,
     `${many(total.conversations, "conversation")} with usage`,
   ].join(" · ")
+}
+
+/** The limits of plans, below the table: how much is used, the reset, and the forecast. */
+function limitLines({ limits = [] }: Output): string[] {
+  const lines = limits.map(({ agent, window, used_percent, resets_at, reported_at, forecast }) => {
+    const reset = localMinute(Date.parse(resets_at))
+    const age = `as of ${localMinute(Date.parse(reported_at))}`
+    const parts = [`resets ${reset}`, ...(forecast ? [forecastText(forecast)] : []), age]
+    return `${safeLine(agent)}  ${padEnd(window, 6)}  ${String(Math.round(used_percent)).padStart(3)} %  ${parts.join(" · ")}`
+  })
+  return lines.length === 0 ? [] : ["", ...lines]
+}
+
+type LimitForecast = NonNullable<NonNullable<Output["limits"]>[number]["forecast"]>
+
+function forecastText({ percent_from = 0, percent_to, full_from, full_to }: LimitForecast): string {
+  if (full_from === undefined || percent_to !== undefined)
+    return `at this pace ${percent_from === percent_to ? percent_from : `${percent_from} to ${percent_to}`} % by then`
+  const time = (iso: string) => localMinute(Date.parse(iso))
+  return full_to === undefined
+    ? `at this pace full at ${time(full_from)} at the earliest, or not at all`
+    : `at this pace full between ${time(full_from)} and ${time(full_to)}`
 }
 
 /** A bar for every day of the period, including days without use. */

@@ -1,3 +1,4 @@
+import { agents } from "../../agents/registry.ts"
 import { isoDate, localDay } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
@@ -6,6 +7,7 @@ import { many } from "../../render/words.ts"
 import { projectsNamed } from "../../search/scope.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending } from "../../store/spending/spent.ts"
+import { type Forecast, forecast, windowName } from "../../usage/limits.ts"
 import { dollars, shortCount, usageLine } from "../../usage/line.ts"
 import { totalMoney } from "../../usage/money.ts"
 import { countTokens } from "../../usage/spending.ts"
@@ -16,6 +18,7 @@ import { LEARNING_UNFINISHED, otherPrivateProjects } from "../learned.ts"
 import { unknownProject } from "../unknown-project.ts"
 import { type Grouping, groupingBy, isUngrouped, type SpenderPayment } from "./groups.ts"
 import { saveStatusLine } from "./keep-line.ts"
+import { readLimits, saveLimits } from "./limits-file.ts"
 import { createSpenderLookup, paymentsOf, priceSettings } from "./payments.ts"
 import type { UsageGroup, UsageInput } from "./usage.ts"
 
@@ -55,6 +58,7 @@ export async function run(dex: Dex, input: UsageInput) {
     models: modelsOf(payments),
     rows_left_out: rows.left_out,
     plan: settings.plan,
+    limits: await planLimits(dex),
     line: input.line ? usageLine(line, dex.now()) : undefined,
     notes: [
       ...notes,
@@ -63,6 +67,36 @@ export async function run(dex: Dex, input: UsageInput) {
       ...notesOn(input.by, payments, sum, totalSum(removed).tokens),
     ],
   }
+}
+
+/** The limits of all agents' plans that have not been reset since they were reported. */
+async function planLimits(dex: Dex) {
+  for (const { source, limits, roots } of agents) {
+    const report = limits && roots ? (await limits())(roots(dex.machine)) : undefined
+    if (report) saveLimits(dex.home.limits, source, report)
+  }
+  const now = dex.now()
+  const rows = Object.entries(readLimits(dex.home.limits)).flatMap(([agent, reported]) =>
+    reported.limits
+      .filter(({ resets_at }) => resets_at > now)
+      .map((limit) => ({
+        agent,
+        window: windowName(limit.minutes),
+        used_percent: limit.used,
+        resets_at: isoDate(limit.resets_at),
+        reported_at: isoDate(reported.at),
+        forecast: forecastFields(forecast(limit, reported)),
+      })),
+  )
+  return rows.length === 0 ? undefined : rows
+}
+
+function forecastFields(expected: Forecast | undefined) {
+  if (!expected) return undefined
+  const { from, to } = expected
+  return expected.type === "lasts"
+    ? { percent_from: Math.round(from), percent_to: Math.round(expected.to) }
+    : { full_from: isoDate(from), full_to: to === undefined ? undefined : isoDate(to) }
 }
 
 /** The smallest and the largest value. `Math.min(...times)` would fail if there were very many values. */

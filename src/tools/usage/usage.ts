@@ -72,7 +72,12 @@ const input = object({
     }),
     30,
   ),
-  line: optional(flag("Print one line for a status line, as of the last sync.")),
+  line: optional(
+    flag("Print one line for a status line, as of the last sync, and store the limits in the agent's JSON on stdin."),
+  ),
+  before: optional(
+    text("With line: a status line command to run with the same input. Its output comes first.", { minLength: 1 }),
+  ),
 })
 export type UsageInput = Infer<typeof input>
 
@@ -117,6 +122,26 @@ export const usage = defineTool({
     ),
     rows_left_out: integer(),
     plan: optional(text("From the setting usage.plan.")),
+    limits: optional(
+      listOf(
+        object({
+          agent: text(),
+          window: text("5 h, 7 days, …"),
+          used_percent: decimal(),
+          resets_at: text(),
+          reported_at: text(),
+          forecast: optional(
+            object({
+              percent_from: optional(decimal("The percentage at the reset, if it goes on as so far: the least.")),
+              percent_to: optional(decimal("The most.")),
+              full_from: optional(text("When the limit is reached, before its reset: at the earliest.")),
+              full_to: optional(text("At the latest. Absent if it may last.")),
+            }),
+          ),
+        }),
+        "The limits of your plans, as the agents last reported them. A limit that has been reset since is left out.",
+      ),
+    ),
     line: optional(text("With line: the status line.")),
     notes: listOf(text(), "Anything hidden, unknown or estimated."),
   }),
