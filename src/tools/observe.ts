@@ -1,3 +1,4 @@
+import { agentOf } from "../agents/registry.ts"
 import { isDexError, messageOf } from "../core/error.ts"
 import type { Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
@@ -140,17 +141,22 @@ function resolveCurrent(args: Record<string, unknown>, ranking: TraceRow[]): Rec
 type TypedTexts = Pick<Trace, "args" | "query" | "error">
 
 /**
- * True if all texts are ordinary words, as in most queries. No rule could find a secret in them, so the rules, which take time to
- * load, are not needed.
+ * True if all texts are ordinary words, as in most queries, or refs, as most of `dex show`. No rule could find a secret in them, so
+ * the rules, which take time to load, are not needed.
  */
-function isPlainText(value: unknown): boolean {
+export function isPlainText(value: unknown): boolean {
   if (typeof value === "object" && value !== null) return Object.values(value).every(isPlainText)
   if (typeof value !== "string") return true
   if (/ (?:is|was) /i.test(value)) return false
+  const [, source] = REF.exec(value) ?? []
+  if (source !== undefined && agentOf(source) !== undefined) return true
   return (
     /^(?:\p{L}{1,20}(?: |$))*$/u.test(value) || (/^(?:[\w.-]{1,15}(?: |$))*$/.test(value) && !SECRET_NAME.test(value))
   )
 }
+
+/** Matches a ref whose conversation has a UUID, as those of most agents. */
+const REF = /^([a-z_]+):[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}(?:#\d{1,9})?$/
 
 /** Matches words whose following text may be a secret, however short it is. */
 const SECRET_NAME =

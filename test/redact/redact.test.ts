@@ -3,10 +3,12 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
+import { agents } from "../../src/agents/registry.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { redactRecord, redactText } from "../../src/redact/redact.ts"
 import type { Span } from "../../src/redact/rules.ts"
 import { findTokens } from "../../src/redact/tokens.ts"
+import { isPlainText } from "../../src/tools/observe.ts"
 import { leakOf, type Planted, plant, random } from "./secrets.ts"
 
 const WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -297,3 +299,21 @@ describe("false redactions", () => {
 function nameOf(p: Planted): string {
   return `${p.family} in ${p.place}: ${p.text.slice(0, 200)}`
 }
+
+test("a trace is kept without the rules only where they would find nothing: words and refs of agents", () => {
+  fc.assert(
+    fc.property(fc.constantFrom(...agents), fc.uuid(), fc.option(fc.nat(99_999)), ({ source }, id, message) => {
+      const ref = `${source}:${id}${message === null ? "" : `#${message}`}`
+      expect(isPlainText(ref)).toBe(true)
+      expect(redactText(ref)).toBe(ref)
+    }),
+  )
+  const id = "0f8fad5b-d9cb-469f-a165-70867728950e"
+  for (const text of [
+    `heroku:${id}`,
+    `password claude_code:${id}`,
+    `claude_code:${id} is my key`,
+    `claude_code:${id}#1 ${id}`,
+  ])
+    expect(isPlainText(text), text).toBe(false)
+})
