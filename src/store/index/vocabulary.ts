@@ -36,12 +36,14 @@ function scanFields(fields: IndexedText, bit: number, seen: SeenWords, groupsByW
 }
 
 function saveWordGroups(db: Db, groupsByWord: Map<string, number>): void {
-  if (groupsByWord.size > 0)
-    db.prepare(SAVE_WORDS).run(JSON.stringify([...groupsByWord].sort(([a], [b]) => (a < b ? -1 : 1))))
+  if (groupsByWord.size === 0) return
+  // Words consist of letters, so they are their own JSON.
+  const fields = [...groupsByWord.keys()].sort().map((word) => `"${word}":${groupsByWord.get(word)}`)
+  db.prepare(SAVE_WORDS).run(`{${fields.join()}}`)
 }
 
 /** Saves all words in one statement, which takes half as long as one by one. */
-const SAVE_WORDS = `insert into word (word, groups) select value ->> 0, value ->> 1 from json_each(?) where true
+const SAVE_WORDS = `insert into word (word, groups) select key, value from json_each(?) where true
   on conflict (word) do update set groups = groups | excluded.groups`
 
 /** The words that this connection saved, valid while nobody else writes. */
