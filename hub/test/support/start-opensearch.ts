@@ -74,25 +74,40 @@ export type TestNode = {
   address: string
   /** The folder of its files. */
   data: string
+  /** The folder of its logs. */
+  logs: string
   /** Ends it at once, as a power failure does. */
   kill(): void
+  signal(signal: "SIGSTOP" | "SIGCONT"): void
   start(): Promise<void>
 }
 
-/** Starts a cluster of several nodes, which end with the test. */
-export async function startNodes(count: number): Promise<TestNode[]> {
+/**
+ * Starts a cluster of several nodes, which end with the test. `reachedAt` is the port at which the others reach a node that listens
+ * at this one.
+ */
+export async function startNodes(
+  count: number,
+  reachedAt: (port: number) => Promise<number> = async (port) => port,
+  more: Record<string, string> = {},
+): Promise<TestNode[]> {
   const folder = mkdtempSync(join(FOLDER, "dex-opensearch-nodes-"))
   chmodSync(folder, 0o755)
   const names = Array.from({ length: count }, (_, i) => `n${i + 1}`)
   const ports = await Promise.all(names.map(async () => ({ http: await freePort(), transport: await freePort() })))
+  const published = await Promise.all(ports.map(({ transport }) => reachedAt(transport)))
   const settings = {
-    "discovery.seed_hosts": JSON.stringify(ports.map(({ transport }) => `127.0.0.1:${transport}`)),
+    ...more,
+    "discovery.seed_hosts": JSON.stringify(published.map((port) => `127.0.0.1:${port}`)),
     "cluster.initial_cluster_manager_nodes": JSON.stringify(names),
   }
   const running = new Map<string, ChildProcess>()
-  const kill = (name: string) => {
+  const signal = (name: string, sent: NodeJS.Signals) => {
     const { pid } = running.get(name) ?? {}
-    if (pid !== undefined) process.kill(-pid, "SIGKILL")
+    if (pid !== undefined) process.kill(-pid, sent)
+  }
+  const kill = (name: string) => {
+    signal(name, "SIGKILL")
     running.delete(name)
   }
   onTestFinished(() => {
@@ -100,7 +115,11 @@ export async function startNodes(count: number): Promise<TestNode[]> {
     rmSync(folder, { recursive: true, force: true })
   })
   const start = (name: string, i: number) => {
-    const { child, isUp } = startNode(join(folder, name), process.pid, ports[i]!, { ...settings, "node.name": name })
+    const { child, isUp } = startNode(join(folder, name), process.pid, ports[i]!, {
+      ...settings,
+      "node.name": name,
+      "transport.publish_port": String(published[i]!),
+    })
     running.set(name, child)
     return isUp
   }
@@ -109,7 +128,9 @@ export async function startNodes(count: number): Promise<TestNode[]> {
     name,
     address: `http://127.0.0.1:${ports[i]!.http}`,
     data: join(folder, name, "data"),
+    logs: join(folder, name, "logs"),
     kill: () => kill(name),
+    signal: (sent) => signal(name, sent),
     start: () => start(name, i),
   }))
 }
