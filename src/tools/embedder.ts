@@ -21,7 +21,7 @@ export async function lacksVectors(dex: Dex): Promise<boolean> {
   const vectors = await (await dex.index())?.vectors()
   if (!local || !vectors) return false
   const space = vectors.stats().find(({ embedder }) => embedder === local.id)
-  if (space && space.vectors + space.empty >= vectors.documents()) return false
+  if (space && space.done >= vectors.documents()) return false
   const { tryLock } = await import("../store/sqlite/lock.ts")
   const lock = tryLock(`${dex.home.dir}/embed.lock`)
   lock?.release()
