@@ -99,7 +99,8 @@ function fill(db: Db, library: Library | undefined, count: number) {
     db.exec("begin immediate")
     for (const { doc } of rows) db.prepare("insert into doc (id) values (?)").run(doc)
     db.exec("commit")
-    saveMs += timed(() => saveVectors(db, EMBEDDER, rows)).ms
+    const groups = rows.map((row) => ({ docs: [row.doc], vectors: [row] }))
+    saveMs += timed(() => saveVectors(db, EMBEDDER, groups)).ms
     library?.save(rows)
   }
   return { exact: best.map((hits) => hits.map((hit) => hit.doc)), queries, saveMs }

@@ -19,6 +19,8 @@ export type Question = {
   gold: string[]
   /** Only this project is searched. */
   project?: string
+  /** When the question arose. */
+  date?: string
 }
 
 export type EvalSet = {

@@ -25,6 +25,7 @@ export function commits(): EvalSet {
       category: "commit",
       half: i < asked.length / 2 ? "tune" : "held",
       gold: row.conversations,
+      date: row.date,
     })),
   }
 }

@@ -2,15 +2,18 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { CONVERSATION_KINDS } from "../../src/core/conversation.ts"
 import { formatRef } from "../../src/core/ref.ts"
 import type { EmbedSettings } from "../../src/embed/embedder.ts"
 import { openEmbedder } from "../../src/embed/open-embedder.ts"
 import { embedMessages } from "../../src/ingest/embed-messages.ts"
+import { wordWeights } from "../../src/search/floor.ts"
 import { addVectorResults } from "../../src/search/hybrid.ts"
 import { parseQuery } from "../../src/search/query.ts"
-import { rank } from "../../src/search/rank.ts"
-import { scopeOf } from "../../src/search/scope.ts"
+import { addTitleScores, type Ranking, rank } from "../../src/search/rank.ts"
+import { type Scope, scopeOf } from "../../src/search/scope.ts"
 import { coverageOfBest } from "../../src/search/search.ts"
+import type { ConversationRow, HistoryReader } from "../../src/store/history/store.ts"
 import { openHome, projectPath } from "../home.ts"
 import { serveLocal } from "../local/serve.ts"
 import { mean, pairedDifference, type Scores, scoresOf } from "../metrics.ts"
@@ -19,6 +22,7 @@ import { beam } from "../sets/beam.ts"
 import { commits } from "../sets/commits.ts"
 import { cosqa } from "../sets/cosqa.ts"
 import { far } from "../sets/far.ts"
+import { hard } from "../sets/hard.ts"
 import { locomo } from "../sets/locomo.ts"
 import { questions } from "../sets/questions.ts"
 import { serveTable } from "./serve.ts"
@@ -32,7 +36,9 @@ const SETS: Record<string, { load: () => EvalSet; home: string }> = {
   "questions-message": { load: () => questions("message"), home: "questions" },
   questions: { load: () => questions("conversation"), home: "questions" },
   far: { load: far, home: "questions" },
+  hard: { load: hard, home: "questions" },
   commits: { load: commits, home: "commits" },
+  "commits-own": { load: () => ({ ...commits(), name: "commits-own" }), home: "commits" },
   cosqa: { load: cosqa, home: "cosqa" },
   beam: { load: beam, home: "beam" },
   locomo: { load: () => locomo("message"), home: "locomo" },
@@ -97,8 +103,10 @@ async function measure(set: EvalSet, homeName: string): Promise<Answer[]> {
     if (values.half !== "all" && question.half !== values.half) continue
     const { project } = question
     const scope = (await scopeOf(store, project === undefined ? {} : { project: projectPath(project) }))!
+    if (set.name === "commits-own" && !(await narrowToOwn(store, question, scope))) continue
     const query = parseQuery(question.text)
     const lexical = await rank(index, query, scope.filters)
+    const weights = await wordWeights(index, query)
     const meaning = { settings: () => settings, timeoutMs: 60_000, text: query.text }
     const { fused, degraded } = await addVectorResults(index, lexical, scope.filters, meaning, () =>
       coverageOfBest(store, index, lexical, query),
@@ -119,12 +127,30 @@ async function measure(set: EvalSet, homeName: string): Promise<Answer[]> {
           : found.conversations.map((hit) => home.chatOf(hit.ref.id)),
         new Set(question.gold),
       )
-    answers.push({ question, lexical: scores(lexical), vector: scores(nearOnes), hybrid: scores(fused) })
+    const titled = async <R extends Ranking>(ranking: R) => ({
+      ...ranking,
+      conversations: await addTitleScores(store, ranking.conversations, query, weights),
+    })
+    const [byWords, both] = [await titled(lexical), await titled(fused)]
+    answers.push({ question, lexical: scores(byWords), vector: scores(nearOnes), hybrid: scores(both) })
   }
   home.close()
   const seconds = ((performance.now() - started) / 1000).toFixed(0)
   process.stderr.write(`${set.name}: ${report.embedded} embedded in ${report.duration_ms} ms, ${seconds} s in all\n`)
   return answers
+}
+
+/** Leaves only what the person had begun before the commit. Returns false if the conversations of the commit are not among them. */
+async function narrowToOwn(store: HistoryReader, question: Question, { filters }: Scope): Promise<boolean> {
+  const committedAt = Date.parse(question.date!)
+  const { rows } = await store.list({ limit: 10_000, offset: 0, kinds: [...CONVERSATION_KINDS] })
+  const personOf = (path = "") => path.split("/").slice(0, 3).join("/")
+  const gold = rows.filter(({ ref }) => question.gold.includes(ref.id))
+  const person = personOf(gold[0]?.project)
+  const isOwn = ({ project, started_at }: ConversationRow) =>
+    personOf(project) === person && started_at !== undefined && started_at <= committedAt
+  filters.excludedConversations = rows.filter((row) => !isOwn(row)).map(({ ref }) => ref)
+  return gold.some(isOwn)
 }
 
 type Found = { ref: { id: string }; number?: number }

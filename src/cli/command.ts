@@ -33,6 +33,8 @@ export type Face<I, O> = {
   onInterrupt?: { keptNote: string; signals?: readonly NodeJS.Signals[] }
   /** Set if the output depends on the complete history. A note then says if part of the history has not been read yet. */
   needsAllHistory?: true
+  /** Returns something worth knowing about the output, on a terminal only. */
+  tip?: (output: O, dex: Dex) => Promise<string | undefined>
   /** Starts a background process at the end of the command. */
   background?: (dex: Dex) => Promise<unknown>
   /** True if --json also prints the progress, one event per line. */

@@ -18,7 +18,13 @@ export const pushInBackground = async (dex: Dex) => {
  * commands, which are in `commands.ts`.
  */
 export const quickCommands: readonly Command[] = [
-  command(search, { view: async () => (await import("./print/search.ts")).printSearch }),
+  command(search, {
+    view: async () => (await import("./print/search.ts")).printSearch,
+    tip: async ({ matched, mode }, dex) =>
+      matched === "some" && mode === "lexical"
+        ? (await import("../tools/embedder.ts")).offerLocalModel(dex)
+        : undefined,
+  }),
   command(list, { view: async () => (await import("./print/list.ts")).printList, needsAllHistory: true }),
   command(show, {
     view: async () => (await import("./print/show.ts")).printShow,

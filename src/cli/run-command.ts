@@ -81,7 +81,8 @@ export async function runCommand(
     const hasResults = tool.found === undefined || tool.found(output)
     const unreadNote =
       face.needsAllHistory && (await (await import("../tools/unread.ts")).historyNote(dex, { found: hasResults }))
-    const notes = unreadNote ? [...answer.notes, unreadNote] : answer.notes
+    const tip = !json && stdout().interactive ? await face.tip?.(output, dex) : undefined
+    const notes = [...answer.notes, ...(unreadNote ? [unreadNote] : []), ...(tip === undefined ? [] : [tip])]
     for (const note of notes) process.stderr.write(formatError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     if (problem !== undefined) process.stderr.write(formatError(problem, terminalOf(process.stderr, process.env)))

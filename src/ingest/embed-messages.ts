@@ -1,11 +1,10 @@
 import type { Part } from "../core/conversation.ts"
 import { isDexError } from "../core/error.ts"
-import { formatRef } from "../core/ref.ts"
 import type { Embedder, EmbedSettings } from "../embed/embedder.ts"
 import { matchingStoredId, openEmbedder } from "../embed/open-embedder.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
-import type { UnembeddedMessage, VectorIndex } from "../store/index/vector-index.ts"
+import type { EmbeddedGroup, UnembeddedMessage, VectorIndex } from "../store/index/vector-index.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 
 type EmbedDeps = { store: HistoryReader; index: SearchIndex; home: { dir: string } }
@@ -31,12 +30,14 @@ export type EmbedReport = {
   problem?: string
 }
 
-/**
- * The number of messages per save. Each save rewrites the last chunk of vectors, so a page must not be too small. A local model
- * is slower, so its pages are smaller.
- */
+/** The number of messages that are looked up at once. */
 const PAGE_SIZE = 256
-const LOCAL_PAGE_SIZE = 64
+/**
+ * The number of texts per save. Each save rewrites the last chunk of vectors, so they must not be too few. A local model is slower,
+ * so it saves more often.
+ */
+const TEXTS_PER_SAVE = 256
+const LOCAL_TEXTS_PER_SAVE = 64
 /** How long a sync without a deadline embeds with the local model, in milliseconds; the next sync continues. */
 const MAX_LOCAL_MS = 60_000
 /** The number of texts per request. An interruption loses at most the work of one request. */
@@ -48,7 +49,7 @@ const TEXTS_PER_REQUEST = 32
 const MAX_FAILURES = 3
 
 /**
- * Creates vectors for messages without one, people's prompts first and newest first, until all are done, the time is up or the
+ * Creates vectors of what was said and has none yet, people's prompts first and newest first, until all are done, the time is up or the
  * server fails. Finished work is saved, and the next call continues. Problems with a server or a setting are reported, never
  * thrown. Returns undefined if no embedder is configured.
  */
@@ -112,29 +113,32 @@ async function embedAll(
   report.left = countMissing(vectors, embedder.id)
   const total = report.left
   const failures: Failures = { consecutive: 0, skippedTexts: 0 }
-  const pageSize = settings.provider === "local" ? LOCAL_PAGE_SIZE : PAGE_SIZE
-  for (const batch of pagesOf(vectors, embedder.id, pageSize)) {
-    const { saved } = vectors.save(embedder.id, await embedPage(store, embedder, batch, signal, failures))
-    report.embedded += saved
-    options.onProgress?.(report.embedded, total)
-    if (signal.aborted || failures.consecutive >= MAX_FAILURES) break
+  const textsPerSave = settings.provider === "local" ? LOCAL_TEXTS_PER_SAVE : TEXTS_PER_SAVE
+  const readPlan = planReader(store, vectors)
+  pages: for (const page of pagesOf(vectors, embedder.id)) {
+    for (const batch of batchesOf(await groupsOf(readPlan, page), textsPerSave)) {
+      const { saved } = vectors.save(embedder.id, await embedBatch(embedder, batch, signal, failures))
+      report.embedded += saved
+      options.onProgress?.(report.embedded, total)
+      if (signal.aborted || failures.consecutive >= MAX_FAILURES) break pages
+    }
   }
   report.left = countMissing(vectors, embedder.id)
   if (failures.reason !== undefined)
-    report.problem = `${failures.reason} ${failures.skippedTexts} ${failures.skippedTexts === 1 ? "message was" : "messages were"} skipped; the next \`dex sync\` will try again.`
+    report.problem = `${failures.reason} ${failures.skippedTexts} ${failures.skippedTexts === 1 ? "text was" : "texts were"} skipped; the next \`dex sync\` will try again.`
   if (report.embedded > 0) index.checkpoint()
 }
 
 /**
- * Yields the pages to embed. People's prompts describe a conversation best, so they come first. The second pass omits them, even
- * those that failed.
+ * Yields the messages to embed. What people typed describes a conversation best, so it comes first, with what was answered
+ * at once. The second pass omits them, even those that failed.
  */
-function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generator<UnembeddedMessage[]> {
+function* pagesOf(vectors: VectorIndex, embedder: string): Generator<UnembeddedMessage[]> {
   const yielded = new Set<UnembeddedMessage["doc"]>()
   for (const subset of ["prompts", undefined] as const) {
     let last: UnembeddedMessage | undefined
     for (;;) {
-      const page = vectors.missing(embedder, size, last, subset)
+      const page = vectors.missing(embedder, PAGE_SIZE, last, subset)
       if (page.length === 0) break
       last = page.at(-1)
       yield page.filter(({ doc }) => !yielded.has(doc))
@@ -143,74 +147,114 @@ function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generat
   }
 }
 
-type Failures = { consecutive: number; skippedTexts: number; reason?: string }
-type Row = { message: UnembeddedMessage; vector?: Float32Array }
+/** A group of messages, and the texts of its windows. */
+type GroupTexts = { messages: UnembeddedMessage[]; windows: { message: UnembeddedMessage; text: string }[] }
+/** The groups of a conversation, by the number of each message in them. */
+type Plan = Map<number, GroupTexts>
+type PlanReader = (message: UnembeddedMessage) => Promise<Plan>
 
-/**
- * Embeds a page. Returns the messages without text and those that were embedded, but not those whose request failed or was never
- * sent.
- */
-async function embedPage(
-  store: HistoryReader,
+/** The number of conversations to keep in memory: the messages of one are nearly always looked up together. */
+const MAX_PLANS = 4
+
+function planReader(store: HistoryReader, vectors: VectorIndex): PlanReader {
+  const plans = new Map<number, Plan>()
+  return async (message) => {
+    const known = plans.get(message.conversation)
+    if (known) return known
+    const indexed = new Map(vectors.conversationOf(message).map((one) => [one.number, one]))
+    const messages = (await store.messages(message.ref)).filter(({ number }) => indexed.has(number))
+    const plan: Plan = new Map()
+    for (const group of groupsToEmbed(messages)) {
+      const texts = withIndexed(group, indexed)
+      for (const number of group.numbers) plan.set(number, texts)
+    }
+    const [oldest] = plans.keys()
+    if (plans.size >= MAX_PLANS) plans.delete(oldest!)
+    plans.set(message.conversation, plan)
+    return plan
+  }
+}
+
+function withIndexed({ numbers, windows }: MessageGroup, indexed: Map<number, UnembeddedMessage>): GroupTexts {
+  return {
+    messages: numbers.map((number) => indexed.get(number)!),
+    windows: windows.map(({ number, text }) => ({ message: indexed.get(number)!, text })),
+  }
+}
+
+/** Returns the groups of these messages. A message that is no longer in the history is in none. */
+async function groupsOf(readPlan: PlanReader, page: UnembeddedMessage[]): Promise<Set<GroupTexts>> {
+  const groups = new Set<GroupTexts>()
+  for (const message of page) {
+    // Row 0 is the conversation's title. Embedding titles was tried and did not improve the results; see docs/retrieval.md.
+    if (message.number === 0) groups.add({ messages: [message], windows: [] })
+    const group = message.number === 0 ? undefined : (await readPlan(message)).get(message.number)
+    if (group) groups.add(group)
+  }
+  return groups
+}
+
+/** Divides groups into batches of about this many texts. */
+function* batchesOf(groups: Iterable<GroupTexts>, textCount: number): Generator<GroupTexts[]> {
+  let batch: GroupTexts[] = []
+  let count = 0
+  for (const group of groups) {
+    batch.push(group)
+    count += group.windows.length
+    if (count < textCount) continue
+    yield batch
+    batch = []
+    count = 0
+  }
+  if (batch.length > 0) yield batch
+}
+
+type Failures = { consecutive: number; skippedTexts: number; reason?: string }
+
+/** Embeds a batch. Leaves out groups of which a request failed or was never sent. */
+async function embedBatch(
   embedder: Embedder,
-  page: UnembeddedMessage[],
+  groups: GroupTexts[],
   signal: AbortSignal,
   failures: Failures,
-): Promise<Row[]> {
-  const { texts, empty } = await textsOf(store, page)
-  const rows: Row[] = empty.map((message) => ({ message }))
+): Promise<EmbeddedGroup[]> {
+  const windows = groups.flatMap((group) => group.windows)
+  const vectorOf = new Map<GroupTexts["windows"][number], Float32Array>()
   for (
     let start = 0;
-    start < texts.length && !signal.aborted && failures.consecutive < MAX_FAILURES;
+    start < windows.length && !signal.aborted && failures.consecutive < MAX_FAILURES;
     start += TEXTS_PER_REQUEST
   ) {
-    const batch = texts.slice(start, start + TEXTS_PER_REQUEST)
+    const some = windows.slice(start, start + TEXTS_PER_REQUEST)
     try {
       const vectors = await embedder.embed(
-        batch.map(({ text }) => text),
+        some.map(({ text }) => text),
         { role: "document", signal },
       )
-      rows.push(...batch.map(({ message }, i) => ({ message, vector: vectors[i]! })))
+      for (const [i, window] of some.entries()) vectorOf.set(window, vectors[i]!)
       failures.consecutive = 0
     } catch (error) {
       if (signal.aborted) break
       if (!isDexError(error)) throw error
       failures.reason = error.message
-      failures.skippedTexts += batch.length
+      failures.skippedTexts += some.length
       failures.consecutive = STOPPING_ERRORS.has(error.code) ? MAX_FAILURES : failures.consecutive + 1
     }
   }
-  return rows
+  return groups
+    .filter((group) => group.windows.every((window) => vectorOf.has(window)))
+    .map((group) => ({
+      messages: group.messages,
+      windows: group.windows.map((window) => ({ message: window.message, vector: vectorOf.get(window)! })),
+    }))
 }
 
 /** Codes of errors after which every further request would fail too. */
 const STOPPING_ERRORS = new Set(["embed_unreachable", "embed_refused", "embed_settings", "embed_timeout"])
 
-/** Returns the texts to embed, and the messages without text. A message that is no longer in the history is in neither list. */
-async function textsOf(store: HistoryReader, page: UnembeddedMessage[]) {
-  const texts: { message: UnembeddedMessage; text: string }[] = []
-  // Row 0 is the conversation's title. Embedding titles was tried and did not improve the results; see docs/retrieval.md.
-  const empty = page.filter(({ number }) => number === 0)
-  for (const group of Map.groupBy(page, ({ ref }) => formatRef(ref)).values()) {
-    const numbers = group.map(({ number }) => number).filter((number) => number > 0)
-    if (numbers.length === 0) continue
-    const storedByNumber = new Map(
-      (await store.messages(group[0]!.ref, numbers)).map((message) => [message.number, message]),
-    )
-    for (const message of group) {
-      const storedMessage = storedByNumber.get(message.number)
-      if (!storedMessage) continue
-      const text = textToEmbed(storedMessage)
-      if (text === undefined) empty.push(message)
-      else texts.push({ message, text })
-    }
-  }
-  return { texts, empty }
-}
-
 function countMissing(vectors: VectorIndex, embedder: string): number {
   const stats = vectors.stats().find((candidate) => candidate.embedder === embedder)
-  return Math.max(0, vectors.documents() - (stats ? stats.vectors + stats.empty : 0))
+  return Math.max(0, vectors.documents() - (stats?.done ?? 0))
 }
 
 function stopSignal({ deadline, signal, recreate }: EmbedOptions, { provider }: EmbedSettings): AbortSignal {
@@ -223,24 +267,97 @@ function stopSignal({ deadline, signal, recreate }: EmbedOptions, { provider }: 
   return AbortSignal.any(signals)
 }
 
-/** The maximum number of characters of a message to embed. More would add little meaning, but cost as much per word. */
-const MAX_EMBEDDED_CHARS = 4_000
-/**
- * The maximum number of characters of a tool call to embed. The beginning identifies the call; the rest is often an entire file.
- */
-const MAX_CALL_CHARS = 300
+/** A window's text, and the number of the message that contains most of its words. */
+export type TextWindow = { number: number; text: string }
+/** Messages that are embedded together, as numbers. Without windows, there is nothing to embed. */
+export type MessageGroup = { numbers: number[]; windows: TextWindow[] }
+
+type SpokenMessage = { number: number; parts: Part[] }
+type Word = { number: number; text: string }
+
+/** The number of words in a window: the local model reads 128 tokens, about 90 words. */
+const WINDOW_WORDS = 90
+/** A group ends with the message that fills this many windows, so that a new message changes only the last few. */
+const GROUP_WINDOWS = 8
+/** The maximum number of characters in a window, for texts without spaces. */
+const MAX_WINDOW_CHARS = 2_000
+/** The maximum number of characters of a message to embed. Longer ones are mostly pasted. */
+const MAX_MESSAGE_CHARS = 20_000
 
 /**
- * Returns the text and the tool calls of a message, shortened, or undefined if there are none. Tool results, injected text and
- * thinking are not embedded; they are found only by their words.
+ * Groups a conversation's messages, given in order. Many messages are a few words long ("All passing."), and mean something only
+ * together with the ones around them. So a group is everything that was said from one prompt to the next, but ends with the message
+ * that fills eight windows. So a new message changes only the last group. Documents' sections are groups of their own.
  */
-export function textToEmbed({ parts }: { parts: Part[] }): string | undefined {
-  const pieces: string[] = []
-  for (const part of parts) {
-    if (part.origin === "injected") continue
-    if (part.type === "text") pieces.push(part.text)
-    else if (part.type === "tool_call") pieces.push(`${part.tool}: ${part.text.slice(0, MAX_CALL_CHARS)}`)
+export function groupsToEmbed(messages: SpokenMessage[]): MessageGroup[] {
+  const groups: MessageGroup[] = []
+  let words: Word[] = []
+  let numbers: number[] = []
+  const close = () => {
+    if (numbers.length > 0) groups.push({ numbers, windows: windowsOf(words) })
+    words = []
+    numbers = []
   }
-  const text = pieces.join("\n").trim().slice(0, MAX_EMBEDDED_CHARS).toWellFormed()
+  for (const { number, parts } of messages) {
+    const text = spokenText(parts)
+    if (text === undefined) {
+      groups.push({ numbers: [number], windows: [] })
+      continue
+    }
+    if (isPrompt(parts)) close()
+    numbers.push(number)
+    words.push(...wordsOf(text).map((word) => ({ number, text: word })))
+    if (words.length >= GROUP_WINDOWS * WINDOW_WORDS) close()
+  }
+  close()
+  return groups
+}
+
+/** True if a person typed the message, or if it is part of a document. */
+function isPrompt(parts: Part[]): boolean {
+  return parts.some(({ type, origin }) => type === "text" && origin !== "agent" && origin !== "injected")
+}
+
+/**
+ * Returns what was said in a message, or undefined if nothing was. Tool calls and their results, injected text and thinking are
+ * not embedded; they are found only by their words.
+ */
+export function spokenText(parts: Part[]): string | undefined {
+  const spoken = parts.flatMap((part) => (part.type === "text" && part.origin !== "injected" ? [part.text] : []))
+  const text = spoken.join("\n").trim().slice(0, MAX_MESSAGE_CHARS).toWellFormed()
   return /[\p{L}\p{N}]/u.test(text) ? text : undefined
+}
+
+/** Splits a text at white space, and words of more than a window's length into pieces. */
+function wordsOf(text: string): string[] {
+  return (text.match(/\S+/g) ?? []).flatMap((word) =>
+    word.length <= MAX_WINDOW_CHARS ? [word] : (word.match(LONGEST_PIECES) ?? []),
+  )
+}
+
+const LONGEST_PIECES = new RegExp(`[^]{1,${MAX_WINDOW_CHARS}}`, "gu")
+
+function windowsOf(words: Word[]): TextWindow[] {
+  const windows: TextWindow[] = []
+  let window: Word[] = []
+  let length = 0
+  const close = () => {
+    const text = window.map((word) => word.text).join(" ")
+    if (/[\p{L}\p{N}]/u.test(text)) windows.push({ number: mostFrequentNumber(window), text })
+    window = []
+    length = 0
+  }
+  for (const word of words) {
+    if (window.length === WINDOW_WORDS || length + word.text.length > MAX_WINDOW_CHARS) close()
+    window.push(word)
+    length += word.text.length + 1
+  }
+  if (window.length > 0) close()
+  return windows
+}
+
+/** Returns the message with the most words; of several, the first. */
+function mostFrequentNumber(words: Word[]): number {
+  const byNumber = [...Map.groupBy(words, ({ number }) => number)]
+  return byNumber.reduce((most, entry) => (entry[1].length > most[1].length ? entry : most))[0]
 }

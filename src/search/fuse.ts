@@ -2,7 +2,6 @@ import { formatRef } from "../core/ref.ts"
 import type { IndexHit } from "../store/index/query.ts"
 import {
   compareByScore,
-  groupByConversation,
   messageRefText,
   type RankedConversation,
   type RankedMessage,
@@ -37,15 +36,17 @@ const NEAREST_SCORE = 0.2
 export const scoreByRank: CosineScore = (_, place) => (NEAREST_SCORE * (RRF_CONSTANT + 1)) / (RRF_CONSTANT + place + 1)
 
 /**
- * A cosine counts only from this many standard deviations above the mean. Each further deviation adds SCORE_PER_DEVIATION to the
- * score. Both were chosen on one half of each evaluation set.
+ * A cosine counts only from this many standard deviations above the centre. Each further deviation adds a share of the best score by
+ * words: far more if words hardly found the question, because the best score is scaled to 1 however weak it is. Chosen on one half
+ * of each evaluation set; see docs/embeddings.md.
  */
-const MIN_DEVIATIONS = 3
-const SCORE_PER_DEVIATION = 0.1
+const MIN_DEVIATIONS = 1.5
+const SCORE_PER_DEVIATION = { covered: 0.15, hardlyCovered: 0.6 }
 
 /** Scores a message by how far its cosine stands out from those of unrelated messages. */
-export function scoreByDistance({ centre, deviation }: CosineSpread): CosineScore {
-  return (cosine) => SCORE_PER_DEVIATION * Math.max(0, (cosine - centre) / deviation - MIN_DEVIATIONS)
+export function scoreByDistance({ centre, deviation }: CosineSpread, isCovered: boolean): CosineScore {
+  const perDeviation = isCovered ? SCORE_PER_DEVIATION.covered : SCORE_PER_DEVIATION.hardlyCovered
+  return (cosine) => perDeviation * Math.max(0, (cosine - centre) / deviation - MIN_DEVIATIONS)
 }
 
 export function minNearCosine({ centre, deviation }: CosineSpread): number {
@@ -53,104 +54,75 @@ export function minNearCosine({ centre, deviation }: CosineSpread): number {
 }
 
 /**
- * Merges the messages that match words with the nearest ones, then groups them by conversation, as a search without vectors does.
- * A message keeps its score for words, divided by the best one, and a near message gets a bonus. If both lists counted only by
- * rank, a conversation's many weak messages would outweigh the few good ones of another (measured, see docs/embeddings.md). A
- * message that matches no words is added only if it is near. Each score is the sum of its parts.
+ * Merges what matches words with the nearest messages, once by message and once by conversation. A row keeps its score for words,
+ * divided by the best one, and earns more by its nearest message: by that one only, because a long conversation has many messages
+ * that are a little near. If both lists counted only by rank, many weak messages would outweigh a few good ones (measured, see
+ * docs/embeddings.md). What matches no words is added only if it is near. Each score is the sum of its parts.
  */
-export function fuseRankings(
-  { messages, conversations, plan }: Ranking,
-  { hits, minCosine, scoreOf }: NearestMessages,
-): FusedRanking {
-  const best = messages[0]?.score || 1
-  const fused = new Map<string, RankedMessage & RankEvidence>()
-  for (const message of messages) {
-    const parts = message.parts.map(({ name, value }) => ({ name, value: value / best }))
-    const score = message.score / best
-    fused.set(messageRefText(message), { ...message, score, parts, rank_source: "lexical", score_lex: message.score })
+export function fuseRankings({ messages, conversations, plan }: Ranking, nearest: NearestMessages): FusedRanking {
+  const byMessage: Merging<RankedMessage> = { nameOf: messageRefText, rowOf: (message) => message }
+  const byConversation: Merging<RankedConversation> = {
+    nameOf: ({ ref }) => formatRef(ref),
+    rowOf: (message) => ({ ...message, best: message, others: [] }),
+    show: showIfNearest,
   }
-  const vector = new Map<string, number>()
-  for (const [i, hit] of hits.entries()) {
-    const value = scoreOf(hit.score, i)
-    const part = { name: "vector" as const, value }
-    const existing = fused.get(messageRefText(hit))
-    if (value === 0 || (!existing && hit.score <= minCosine)) continue
-    if (!vector.has(formatRef(hit.ref))) vector.set(formatRef(hit.ref), hit.score)
-    if (existing) {
-      existing.score += value
-      existing.parts.push(part)
-      existing.rank_source = "both"
-      existing.score_vec = hit.score
-    } else
-      fused.set(messageRefText(hit), {
-        ...hit,
-        score: value,
-        parts: [part],
-        rank_source: "vector",
-        score_vec: hit.score,
-      })
-  }
-  const ordered = [...fused.values()].sort(compareByScore)
-  const lexical = new Map(conversations.map((one) => [formatRef(one.ref), one.score]))
   return {
-    messages: ordered,
-    conversations: groupByConversation(ordered).map((one) => ({
-      ...one,
-      ...evidenceOf(lexical.get(formatRef(one.ref)), vector.get(formatRef(one.ref))),
-    })),
+    messages: fuseRows(messages, nearest, byMessage).sort(compareByScore),
+    conversations: fuseRows(conversations, nearest, byConversation).sort((a, b) =>
+      compareByScore({ ...a.best, score: a.score }, { ...b.best, score: b.score }),
+    ),
     plan,
   }
 }
 
-function evidenceOf(lexicalScore: number | undefined, vectorScore: number | undefined): RankEvidence {
-  return {
-    rank_source: lexicalScore === undefined ? "vector" : vectorScore === undefined ? "lexical" : "both",
-    score_lex: lexicalScore,
-    score_vec: vectorScore,
-  }
+type Merging<Row> = {
+  nameOf: (row: Row | IndexHit) => string
+  /** Makes a row of a message that vectors found. */
+  rowOf: (message: RankedMessage) => Row
+  /** Changes which message a row shows. Its score is still the one for words. */
+  show?: (row: Row, message: RankedMessage) => Row
 }
 
-/** The number of first rows that keep their positions, and the number of rows that are moved up to follow them. */
-const FIXED_ROWS = 3
-const PROMOTED_ROWS = 2
-
-/**
- * Moves the nearest messages up, for a question that shares few words with any message. Scores by words are scaled to 1 however
- * weak they are, so the nearest messages would rank below all of them. Each row that is moved up gets at least the score of the
- * row below it.
- */
-export function promoteNearest(fused: FusedRanking, hits: IndexHit[]): FusedRanking {
-  const messages = hits.filter(({ number }) => number > 0)
-  return {
-    ...fused,
-    messages: promoteRows(fused.messages, messageRefText, messages.map(messageRefText)),
-    conversations: promoteRows(
-      fused.conversations,
-      ({ ref }) => formatRef(ref),
-      messages.map(({ ref }) => formatRef(ref)),
-    ),
+function fuseRows<Row extends { score: number; parts: ScorePart[] }>(
+  lexical: Row[],
+  { hits, minCosine, scoreOf }: NearestMessages,
+  { nameOf, rowOf, show = (row) => row }: Merging<Row>,
+): (Row & RankEvidence)[] {
+  const best = lexical[0]?.score || 1
+  const rows = new Map<string, Row & RankEvidence>()
+  for (const row of lexical) {
+    const parts = row.parts.map(({ name, value }) => ({ name, value: value / best }))
+    rows.set(nameOf(row), { ...row, score: row.score / best, parts, rank_source: "lexical", score_lex: row.score })
   }
+  const seen = new Set<string>()
+  for (const [i, hit] of hits.entries()) {
+    const name = nameOf(hit)
+    if (seen.has(name)) continue
+    seen.add(name)
+    const value = scoreOf(hit.score, i)
+    const row = rows.get(name)
+    if (value === 0 || (!row && hit.score <= minCosine)) continue
+    const message = { ...hit, score: value, parts: [{ name: "vector" as const, value }] }
+    rows.set(
+      name,
+      row
+        ? {
+            ...row,
+            ...show(row, message),
+            score: row.score + value,
+            parts: [...row.parts, ...message.parts],
+            rank_source: "both",
+            score_vec: hit.score,
+          }
+        : { ...rowOf(message), rank_source: "vector", score_vec: hit.score },
+    )
+  }
+  return [...rows.values()]
 }
 
-function promoteRows<Row extends { score: number; parts: ScorePart[] }>(
-  rows: Row[],
-  nameOf: (row: Row) => string,
-  nearest: string[],
-): Row[] {
-  const byName = new Map(rows.map((row) => [nameOf(row), row]))
-  const fixed = rows.slice(0, FIXED_ROWS)
-  const promoted = new Set<Row>()
-  for (const name of nearest) {
-    const row = byName.get(name)
-    if (row && !fixed.includes(row) && promoted.size < PROMOTED_ROWS) promoted.add(row)
-  }
-  const rest = rows.slice(FIXED_ROWS).filter((row) => !promoted.has(row))
-  const minScore = rest[0]?.score ?? 0
-  const raisedRows = [...promoted].map((row) => raiseScore(row, minScore)).sort((a, b) => b.score - a.score)
-  return [...fixed, ...raisedRows, ...rest]
-}
-
-function raiseScore<Row extends { score: number; parts: ScorePart[] }>(row: Row, minScore: number): Row {
-  if (row.score >= minScore) return row
-  return { ...row, score: minScore, parts: [...row.parts, { name: "vector", value: minScore - row.score }] }
+/** Shows the nearest message if it counts more than all words. */
+function showIfNearest(row: RankedConversation, message: RankedMessage): RankedConversation {
+  if (message.score <= row.score) return row
+  const others = [row.best, ...row.others].filter(({ number }) => number !== message.number)
+  return { ...row, best: message, others }
 }

@@ -10,7 +10,6 @@ import {
   type FusedRanking,
   fuseRankings,
   minNearCosine,
-  promoteNearest,
   scoreByDistance,
   scoreByRank,
 } from "./fuse.ts"
@@ -34,14 +33,14 @@ export type HybridRanking = {
 }
 
 /** The maximum number of messages that vectors contribute. */
-const MAX_NEAREST = 100
+const MAX_NEAREST = 200
 /**
  * The models whose distances were measured. For these, a message's score depends on how far it stands out. For any other model,
  * it depends only on the message's rank, because search would get worse if a weak model counted as much as words. See
  * docs/embeddings.md.
  */
 const MEASURED_MODELS = /all-minilm-l6-v2/i
-/** If the best rows by words contain less than this share of the question, the nearest messages are moved up. */
+/** If the best rows by words contain less than this share of the question, nearness counts far more. */
 const MIN_COVERAGE = 0.5
 
 /** The minimum number of messages from which a distribution can be estimated, and the smallest deviation that is plausible. */
@@ -65,12 +64,13 @@ export async function addVectorResults(
   const isNear = hits.some((hit) => hit.score > near)
   if (!MEASURED_MODELS.test(embedder))
     return { fused: fuseRankings(lexical, { hits, minCosine: near, scoreOf: scoreByRank }), isNear, degraded }
-  const scoreOf = scoreByDistance(spread)
-  if ((await readCoverage()) >= MIN_COVERAGE)
-    return { fused: fuseRankings(lexical, { hits, minCosine: near, scoreOf }), isNear, degraded }
-  const lowerLimit = Number.isFinite(near) ? Math.min(near, minNearCosine(spread)) : near
-  const fused = fuseRankings(lexical, { hits, minCosine: lowerLimit, scoreOf })
-  return { fused: promoteNearest(fused, hits), isNear, degraded }
+  const isCovered = (await readCoverage()) >= MIN_COVERAGE
+  const minCosine = isCovered || !Number.isFinite(near) ? near : Math.min(near, minNearCosine(spread))
+  return {
+    fused: fuseRankings(lexical, { hits, minCosine, scoreOf: scoreByDistance(spread, isCovered) }),
+    isNear,
+    degraded,
+  }
 }
 
 type VectorResults = { hits: IndexHit[]; spread: CosineSpread; near: number; embedder: string; degraded: string[] }
@@ -126,7 +126,7 @@ function nearLimit({ centre, deviation }: CosineSpread, count: number): number {
 
 function embeddingProgressNotes(vectors: VectorIndex, space: VectorStats): string[] {
   const total = vectors.documents()
-  const done = space.vectors + space.empty
+  const done = space.done
   if (done >= total) return []
   return [`${Math.floor((100 * done) / total)} % of the messages are embedded so far. \`dex sync\` embeds the rest.`]
 }

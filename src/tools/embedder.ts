@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { loadSettings } from "../config/load.ts"
 import { embedSettings } from "../config/servers.ts"
 import type { Dex } from "./context.ts"
@@ -21,9 +23,23 @@ export async function lacksVectors(dex: Dex): Promise<boolean> {
   const vectors = await (await dex.index())?.vectors()
   if (!local || !vectors) return false
   const space = vectors.stats().find(({ embedder }) => embedder === local.id)
-  if (space && space.vectors + space.empty >= vectors.documents()) return false
+  if (space && space.done >= vectors.documents()) return false
   const { tryLock } = await import("../store/sqlite/lock.ts")
   const lock = tryLock(`${dex.home.dir}/embed.lock`)
   lock?.release()
   return lock !== undefined
+}
+
+/**
+ * Returns an offer of the local model, only the first time, and only if no embedder is configured. If dex cannot record that it
+ * made the offer, it makes none, because it would make it again each time.
+ */
+export function offerLocalModel(dex: Dex): string | undefined {
+  if (embedderOf(dex) !== undefined) return undefined
+  try {
+    writeFileSync(join(dex.home.dir, "model-offered"), "", { flag: "wx", mode: 0o600 })
+  } catch {
+    return undefined // the offer was made before, or the folder cannot be written to
+  }
+  return "A small model on this machine also finds what was said in other words: dex config set embed.provider local (a download of 20 MB; see docs/embeddings.md). This is offered only once."
 }

@@ -21,7 +21,7 @@ function writeHome(home: string): void {
     start: "2026-11-03T10:00:00Z",
     turns: [
       { user: "Customers get signed out at random" },
-      { assistant: "Two requests rotate the same token, so the slower one presents a used one." },
+      { assistant: "Two requests rotate one token." },
       { tool: { name: "Bash", input: { command: "npm test" }, output: "FAIL src/auth.test.ts" } },
     ],
   })
@@ -41,7 +41,13 @@ function writeHome(home: string): void {
       id: `2222222${i}-2222-4222-8222-222222222222`,
       cwd,
       start: `2026-11-1${i}T09:00:00Z`,
-      turns: [{ user }, { assistant }],
+      // Three prompts each: with fewer than 20 windows, dex cannot tell how near unrelated ones are.
+      turns: [
+        { user },
+        { assistant },
+        { user: `Squash pull request number ${i}` },
+        { user: `Tag release 1.${i} afterwards` },
+      ],
     })
 }
 
@@ -212,15 +218,14 @@ describe("a server that fails during a search", () => {
 })
 
 describe("dex sync with an embedder", () => {
-  test("embeds messages once, without tool outputs", async () => {
+  test("embeds what was said once, without tool calls and their outputs", async () => {
     const { home, env, server } = await unread()
     const run = await dex(home, ["sync"], env)
     expect(run).toMatchObject({ code: 0 })
     expect(run.stderr).toMatch(/ messages embedded by openai:words@-:256:p0 in /)
     const texts = server.requests.flatMap((request) => request.texts)
-    expect(texts).toContain("Customers get signed out at random")
-    expect(texts).toContain('Bash: {"command":"npm test"}')
-    expect(texts.join("\n")).not.toContain("FAIL src/auth.test.ts")
+    expect(texts).toContain("Customers get signed out at random Two requests rotate one token.")
+    expect(texts.join("\n")).not.toMatch(/FAIL src\/auth\.test\.ts|npm test/)
     server.requests.length = 0
     const again = await done(home, ["sync"], env)
     expect(again.embedding).toMatchObject({ embedder: "openai:words@-:256:p0", embedded: 0, left: 0 })
@@ -262,7 +267,8 @@ describe("dex sync with an embedder", () => {
     expect(first.embedding.left).toBeGreaterThan(20)
     expect(first.embedding.problem).toBe(undefined)
     const found = await find(home, env)
-    expect(found).toMatchObject({ mode: "hybrid", results: [{ id: SIGNED_OUT }] })
+    expect(found).toMatchObject({ mode: "hybrid" })
+    expect(found.results[0]?.id).toBe(SIGNED_OUT)
     expect(found.degraded).toEqual([expect.stringMatching(/^\d+ % of the messages are embedded so far/)])
     const second = await done(home, ["sync"], env)
     expect(second.embedding).toMatchObject({ embedded: first.embedding.left, left: 0 })
@@ -293,7 +299,7 @@ describe("dex sync with an embedder", () => {
     const env = settingsFor(server)
     server.next.push({ vectors: (vectors) => vectors }, { vectors: (vectors) => vectors }, { json: { odd: true } })
     const { embedding } = await done(home, ["sync"], env)
-    expect(embedding).toMatchObject({ left: 32, problem: expect.stringMatching(/32 messages were skipped/) })
+    expect(embedding).toMatchObject({ left: 32, problem: expect.stringMatching(/32 texts were skipped/) })
     expect((await find(home, env)).results[0]?.id).toBe(SIGNED_OUT)
   })
 })

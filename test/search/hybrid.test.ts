@@ -4,8 +4,8 @@ import { describe, expect, onTestFinished, test } from "vitest"
 import { type Part, ROLES, type Role } from "../../src/core/conversation.ts"
 import { formatRef } from "../../src/core/ref.ts"
 import { addsUp } from "../../src/core/trace.ts"
-import { textToEmbed } from "../../src/ingest/embed-messages.ts"
-import { fuseRankings, promoteNearest, scoreByDistance, scoreByRank } from "../../src/search/fuse.ts"
+import { groupsToEmbed, spokenText } from "../../src/ingest/embed-messages.ts"
+import { fuseRankings, scoreByDistance, scoreByRank } from "../../src/search/fuse.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { rank } from "../../src/search/rank.ts"
 import { type Filters, scopeOf } from "../../src/search/scope.ts"
@@ -13,7 +13,7 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../src/store/history/store.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import type { Term } from "../../src/store/index/terms.ts"
-import type { VectorFilter } from "../../src/store/index/vector-index.ts"
+import type { UnembeddedMessage, VectorFilter } from "../../src/store/index/vector-index.ts"
 import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { hashedVector } from "../support/embedding-server.ts"
 import { tempDir } from "../support/temp.ts"
@@ -42,13 +42,13 @@ async function history(conversations: ConversationWrite[], source: "claude_code"
       const name = formatRef(ref)
       if (texts.has(name)) continue
       const messages = await store.messages(ref)
-      texts.set(name, new Map(messages.map((message) => [message.number, textToEmbed(message) ?? ""])))
+      texts.set(name, new Map(messages.map((message) => [message.number, spokenText(message.parts) ?? ""])))
     }
     return vectors.save(
       EMBEDDER,
       waiting.map((message) => {
         const text = texts.get(formatRef(message.ref))!.get(message.number)
-        return text ? { message, vector: vectorOf(text) } : { message }
+        return { messages: [message], windows: text ? [{ message, vector: vectorOf(text) }] : [] }
       }),
     )
   }
@@ -106,44 +106,43 @@ describe("fusion", () => {
     expect(fused.messages.some((one) => one.parts.some((part) => part.name === "vector"))).toBe(true)
   })
 
-  test("by distance, only messages that stand out by three deviations gain, and more if they stand out more", async () => {
-    const scoreOf = scoreByDistance({ centre: 0.1, deviation: 0.05 })
-    expect([0.05, 0.25].map((cosine) => scoreOf(cosine, 0))).toEqual([0, 0])
-    expect(scoreOf(0.3, 7)).toBeCloseTo(0.1)
-    expect(scoreOf(0.5, 7)).toBeCloseTo(0.5)
-    const { index, vectors } = await ready()
-    const lexical = await rank(index, parseQuery("refresh token"), {})
-    const asked = { ...near(vectors, "rotate credentials of the login service", 0.5), scoreOf }
-    const fused = fuseRankings(lexical, asked)
-    for (const { score, parts } of [...fused.messages, ...fused.conversations])
-      expect(addsUp({ score_final: score, terms: parts })).toBe(true)
-    expect(fused.conversations.find(({ ref }) => ref.id === "c")?.rank_source).toBe("vector")
+  test("by distance, only messages that stand out gain, more if they stand out more, and far more if words found little", () => {
+    const spread = { centre: 0.1, deviation: 0.05 }
+    const [covered, hardlyCovered] = [true, false].map((isCovered) => scoreByDistance(spread, isCovered))
+    expect([0.05, 0.17].map((cosine) => covered!(cosine, 0))).toEqual([0, 0])
+    expect(covered!(0.2, 7)).toBeCloseTo(0.075)
+    expect(covered!(0.3, 7)).toBeCloseTo(0.375)
+    expect(hardlyCovered!(0.3, 7)).toBeCloseTo(1.5)
   })
 
-  test("if words cover little, the nearest two get rows 4 and 5, and the parts still add up", async () => {
-    const word = (id: string) => conversation(id, [textMessage(`${id}1`, `token ${"token ".repeat(9)}`, { at: START })])
+  test("a conversation gains by its nearest message only, and shows it if that counts more than the words", async () => {
     const { index, vectors } = await history([
-      ...["a", "b", "c", "d", "e", "f"].map(word),
-      conversation("x", [textMessage("x1", "sign the customers out token")]),
-      conversation("y", [textMessage("y1", "customers are signed out again")]),
+      conversation("words", [textMessage("w1", "token token token")]),
+      conversation("long", [
+        textMessage("l1", "token of the login page"),
+        ...[1, 2, 3, 4].map((i) => textMessage(`l${i + 1}`, `customers signed out ${"again ".repeat(i)}`)),
+      ]),
+      conversation("near", [textMessage("n1", "customers signed out")]),
     ])
     const lexical = await rank(index, parseQuery("token"), {})
-    const found = {
+    const nearest = {
       ...near(vectors, "customers signed out", 0.3),
-      scoreOf: scoreByDistance({ centre: 0, deviation: 0.2 }),
+      scoreOf: scoreByDistance({ centre: 0, deviation: 0.2 }, false),
     }
-    const fused = fuseRankings(lexical, found)
-    const before = fused.conversations.map(({ ref }) => ref.id)
-    expect(before.slice(3, 5)).not.toContain("y")
-    const given = promoteNearest(fused, found.hits)
-    const after = given.conversations.map(({ ref }) => ref.id)
-    expect(after.slice(0, 3)).toEqual(before.slice(0, 3))
-    expect(after.slice(3, 5).sort()).toEqual(["x", "y"])
-    expect(after.toSorted()).toEqual(before.toSorted())
-    for (const rows of [given.messages, given.conversations]) {
-      expect(rows.map(({ score }) => score)).toEqual(rows.map(({ score }) => score).toSorted((a, b) => b - a))
-      for (const { score, parts } of rows) expect(addsUp({ score_final: score, terms: parts })).toBe(true)
-    }
+    const { conversations, messages } = fuseRankings(lexical, nearest)
+    const row = (id: string) => conversations.find(({ ref }) => ref.id === id)!
+    expect(conversations.map(({ score }) => score)).toEqual(
+      conversations.map(({ score }) => score).toSorted((a, b) => b - a),
+    )
+    for (const { score, parts } of [...conversations, ...messages])
+      expect(addsUp({ score_final: score, terms: parts })).toBe(true)
+    expect(row("long").parts.filter(({ name }) => name === "vector")).toHaveLength(1)
+    expect(row("long")).toMatchObject({ rank_source: "both", best: { number: 2 } })
+    expect(row("long").others.map(({ number }) => number)).toContain(1)
+    expect(row("near")).toMatchObject({ rank_source: "vector", best: { number: 1 } })
+    expect(row("words")).toMatchObject({ rank_source: "lexical", best: { number: 1 } })
+    const unrelated = fuseRankings(lexical, { ...nearest, minCosine: 2 }).conversations
+    expect(unrelated.map(({ ref }) => ref.id).toSorted()).toEqual(["long", "words"])
   })
 
   test("equal rows are ordered by time, newest first, then by name: two indexes give the same", async () => {
@@ -162,18 +161,63 @@ describe("fusion", () => {
 
 describe("embedded text", () => {
   const part = (more: Partial<Part>): Part => ({ type: "text", text: "", origin: "person", ...more }) as Part
-  test("contains texts and calls, shortened, without tool output, injected text and thinking", () => {
-    expect(textToEmbed({ parts: [part({ text: "why?" })] })).toBe("why?")
-    const call = { type: "tool_call", origin: "agent", tool: "Bash", text: "x".repeat(5000) } as const
-    expect(textToEmbed({ parts: [call] })).toBe(`Bash: ${"x".repeat(300)}`)
+  const spoken = (number: number, text: string, origin: Part["origin"] = "agent") => ({
+    number,
+    parts: [part({ text, origin })],
+  })
+  const words = (word: string, count: number) => Array.from({ length: count }, () => word).join(" ")
+  const textsOf = (messages: Parameters<typeof groupsToEmbed>[0]) =>
+    groupsToEmbed(messages).map(({ numbers, windows }) => [numbers, windows.map(({ text }) => text)])
+
+  test("is what people and agents said: no calls, tool output, injected text or thinking", () => {
+    expect(spokenText([part({ text: "why?" })])).toBe("why?")
     const silent: Part[] = [
+      { type: "tool_call", origin: "agent", tool: "Bash", text: "npm test" },
       { type: "tool_result", text: "FAIL", origin: "local_tool", is_error: true },
       { type: "text", text: "a reminder", origin: "injected" },
       { type: "thinking", text: "hm", origin: "agent" },
       { type: "text", text: " … \n", origin: "agent" },
     ]
-    expect(textToEmbed({ parts: silent })).toBe(undefined)
-    expect(textToEmbed({ parts: [...silent, part({ text: `${"a".repeat(3999)}😀 more` })] })!.length).toBeLessThan(4001)
+    expect(spokenText(silent)).toBe(undefined)
+    expect(spokenText([...silent, part({ text: `${"a".repeat(19_990)}😀 more` })])!.length).toBeLessThan(20_001)
+    expect(groupsToEmbed([{ number: 4, parts: silent }])).toEqual([{ numbers: [4], windows: [] }])
+  })
+
+  test("goes from one prompt to the next, over calls, in windows of 90 words", () => {
+    const call: Part = { type: "tool_call", origin: "agent", tool: "Bash", text: "npm test" }
+    const messages = [
+      spoken(1, "fix it", "person"),
+      spoken(2, "Looking."),
+      { number: 3, parts: [call] },
+      spoken(4, words("done", 100)),
+      spoken(5, "thanks", "person"),
+    ]
+    expect(textsOf(messages)).toEqual([
+      [[3], []],
+      [
+        [1, 2, 4],
+        [`fix it Looking. ${words("done", 87)}`, words("done", 13)],
+      ],
+      [[5], ["thanks"]],
+    ])
+    expect(groupsToEmbed(messages)[1]!.windows.map(({ number }) => number)).toEqual([4, 4])
+  })
+
+  test("a new message changes only the last group, however long the agent works alone", () => {
+    const messages = Array.from({ length: 60 }, (_, i) => spoken(i + 1, words(`w${i}`, 40)))
+    const [before, after] = [messages.slice(0, 59), messages].map(groupsToEmbed)
+    expect(before!.length).toBeGreaterThan(2)
+    expect(after!.slice(0, before!.length - 1)).toEqual(before!.slice(0, -1))
+  })
+
+  test("every section of a document is a group of its own, and text without spaces is cut", () => {
+    const sections = [spoken(1, "one", "document"), spoken(2, "two", "document")]
+    expect(textsOf(sections)).toEqual([
+      [[1], ["one"]],
+      [[2], ["two"]],
+    ])
+    const [group] = groupsToEmbed([spoken(1, "x".repeat(5_000))])
+    expect(group!.windows.map(({ text }) => text.length)).toEqual([2_000, 2_000, 1_000])
   })
 })
 
@@ -320,7 +364,9 @@ describe("vectors follow the messages", () => {
     await index.follow(store)
     const [now] = vectors.missing(EMBEDDER, 10)
     expect(now!.doc).toBe(waiting!.doc) // the number is reused
-    expect(vectors.save(EMBEDDER, [{ message: waiting!, vector: vectorOf("the first words") }])).toEqual({
+    const save = (message: UnembeddedMessage) =>
+      vectors.save(EMBEDDER, [{ messages: [message], windows: [{ message, vector: vectorOf("the first words") }] }])
+    expect(save(waiting!)).toEqual({
       saved: 0,
       gone: 1,
     })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest"
-import { textToEmbed } from "../../src/ingest/embed-messages.ts"
+import { spokenText } from "../../src/ingest/embed-messages.ts"
 import { correctWords } from "../../src/search/forgive.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { indexWithout, scopeOf } from "../../src/search/scope.ts"
@@ -44,8 +44,8 @@ async function historyWith(hidden: string[][]) {
   const rows = []
   for (const message of waiting) {
     const [read] = message.number > 0 ? await store.messages(message.ref, [message.number]) : []
-    const text = read && textToEmbed(read)
-    rows.push(text ? { message, vector: vectorOf(text) } : { message })
+    const text = read && spokenText(read.parts)
+    rows.push({ messages: [message], windows: text ? [{ message, vector: vectorOf(text) }] : [] })
   }
   vectors.save(EMBEDDER, rows)
   return { store, index, visible: await indexWithout(store, index, hidden.length > 0 ? [SECRET] : []) }

@@ -1,9 +1,12 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import Database from "better-sqlite3"
 import { expect, test } from "vitest"
 import { INDEX_FILE } from "../../src/core/formats.ts"
+import { RANK_WEIGHTS } from "../../src/search/rank.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import { openIndex } from "../../src/store/index/search-index.ts"
+import { MIGRATIONS } from "../../src/store/index/index-file.ts"
+import { openIndex, readIndex } from "../../src/store/index/search-index.ts"
 import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { claudeSession } from "../support/home.ts"
 import { newHistory } from "../support/indexed.ts"
@@ -34,6 +37,44 @@ test("if forgetting was interrupted, the next sync removes its words from every 
   expect(await fresh.isPurgeDue(again)).toBe(false)
   again.close()
   fresh.close()
+})
+
+test("an index of the format before windows is read without its vectors, and continued without them", async () => {
+  const dir = tempDir()
+  const store = openStore(join(dir, "history.db"))
+  await store.writeUnit(unit("a.jsonl", [conversation("a", [textMessage("a1", "the refresh token race")])]))
+  const older = openIndex(join(dir, "index-6.db"))
+  await older.follow(store)
+  older.close()
+  const db = new Database(join(dir, "index-6.db"))
+  for (const table of ["vector_group", "vector_bits", "vector", "vector_space"]) db.exec(`drop table ${table}`)
+  const [, [, vectors]] = MIGRATIONS as [unknown, [string, string]]
+  db.exec(vectors)
+  db.exec("insert into vector_space (embedder, dims) values ('local:old', 2)")
+  db.exec("insert into vector_none (doc, space) select id, 1 from doc")
+  db.exec("insert into meta (key, value) values ('distrusted', 'local:old')")
+  db.pragma("user_version = 6")
+  db.close()
+
+  const read = readIndex(join(dir, INDEX_FILE))
+  if (typeof read === "string") throw new Error(read)
+  expect((await read.vectors()).stats()).toEqual([])
+  const query = { match: [{ words: "token" }], weights: RANK_WEIGHTS.columns, limit: 5 }
+  expect(await read.find(query)).toHaveLength(1)
+  read.close()
+
+  const index = openIndex(join(dir, INDEX_FILE))
+  expect(await index.find(query)).toHaveLength(1)
+  const continued = await index.vectors()
+  expect([continued.stats(), continued.isTrusted("local:old")]).toEqual([[], true])
+  const [message] = continued.missing("local:old", 9)
+  continued.save("local:old", [
+    { messages: [message!], windows: [{ message: message!, vector: new Float32Array([1, 0]) }] },
+  ])
+  expect(continued.stats()).toMatchObject([{ vectors: 1, done: 1 }])
+  expect(await index.check()).toEqual([])
+  index.close()
+  store.close()
 })
 
 test("a conversation that reuses a forgotten one's number is indexed, and the forgotten one is not", async () => {

@@ -34,6 +34,14 @@ function open(docs = 0, path = join(tempDir(), "index.db")): { db: Db; path: str
   return { db, path }
 }
 
+type Row = { doc: number; vector?: Float32Array }
+
+/** Saves each document as a group of its own. */
+function saveAlone(db: Db, embedder: string, rows: Row[]): ReturnType<typeof saveVectors> {
+  const groups = rows.map(({ doc, vector }) => ({ docs: [doc], vectors: vector ? [{ doc, vector }] : [] }))
+  return saveVectors(db, embedder, groups)
+}
+
 function remove(db: Db, docs: number[]): void {
   db.transaction(() => {
     for (const doc of docs) db.prepare("delete from doc where id = ?").run(doc)
@@ -89,11 +97,56 @@ describe("counting bits that differ", () => {
   const onesOf = (byte: number) => byte.toString(2).replaceAll("0", "").length
 })
 
+describe("groups", () => {
+  const all = (db: Db) => scanVectors(db, A, words("token"), { k: 99 }).map(({ doc }) => doc)
+  const vectorsOf = (docs: number[], texts: string[]) => ({
+    docs,
+    vectors: texts.map((text, i) => ({ doc: docs[i % docs.length]!, vector: words(text) })),
+  })
+
+  test("a document with several vectors is found once, by its best", () => {
+    const { db } = open(2)
+    saveVectors(db, A, [vectorsOf([1], ["token rotation", "token", "sidebar"]), vectorsOf([2], ["theme"])])
+    const hits = scanVectors(db, A, words("token"), { k: 9 })
+    expect(hits.map(({ doc }) => doc)).toEqual([1, 2])
+    expect(hits[0]!.score).toBeGreaterThan(0.99)
+    expect(vectorStats(db)).toMatchObject([{ vectors: 4, done: 2 }])
+  })
+
+  test("if a document is deleted, all that was embedded together with it loses its vectors and is missing again", () => {
+    const { db } = open(4)
+    saveVectors(db, A, [vectorsOf([1, 2, 3], ["token", "token two", "token three"]), vectorsOf([4], ["token four"])])
+    remove(db, [2])
+    expect(all(db)).toEqual([4])
+    expect(missingVectors(db, A, 9)).toEqual([1, 3])
+    expect(db.prepare("select count(*) from vector").pluck().get()).toBe(1)
+    expect(checkVectors(db)).toEqual([])
+  })
+
+  test("a group that grows replaces the one before", () => {
+    const { db } = open(3)
+    saveVectors(db, A, [vectorsOf([1, 2], ["token", "token two"])])
+    saveVectors(db, A, [vectorsOf([1, 2, 3], ["token", "token two", "token three"])])
+    expect(vectorStats(db)).toMatchObject([{ vectors: 3, done: 3 }])
+    expect(missingVectors(db, A, 9)).toEqual([])
+    expect(checkVectors(db)).toEqual([])
+  })
+
+  test("a group with a document that no longer exists is not saved", () => {
+    const { db } = open(2)
+    expect(saveVectors(db, A, [vectorsOf([1, 9], ["token", "gone"]), vectorsOf([2], ["token"])])).toEqual({
+      saved: 1,
+      gone: 2,
+    })
+    expect(missingVectors(db, A, 9)).toEqual([1])
+  })
+})
+
 describe("scanning", () => {
   test("finds the text that shares the words, with the cosine as its score", () => {
     const { db } = open(3)
     const texts = ["the refresh token race", "sidebar theme flickers", "postgres migration order"]
-    saveVectors(
+    saveAlone(
       db,
       A,
       texts.map((text, i) => ({ doc: i + 1, vector: words(text) })),
@@ -115,7 +168,7 @@ describe("scanning", () => {
           const next = random(seed)
           const id = `test:words@${seed}:${dims}:p0`
           const rows = Array.from({ length: count }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next, dims) }))
-          saveVectors(db, id, rows)
+          saveAlone(db, id, rows)
           const query = vectorFrom(next, dims)
           const exact = rows.map((row) => cosine(query, row.vector))
           const hits = scanVectors(db, id, query, { k: 5 })
@@ -134,7 +187,7 @@ describe("scanning", () => {
     const { db } = open(5000)
     const next = random(5)
     const rows = Array.from({ length: 5000 }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next, 128) }))
-    saveVectors(db, A, rows)
+    saveAlone(db, A, rows)
     for (const doc of [1, 1024, 1025, 3000, 5000]) {
       const query = rows[doc - 1]!.vector.map((value) => value + next() * 0.4)
       expect(scanVectors(db, A, query, { k: 1 })[0]!.doc).toBe(doc)
@@ -145,7 +198,7 @@ describe("scanning", () => {
   test("a filter is respected, however few vectors pass it, and loses no result", () => {
     const { db } = open(3000)
     const next = random(6)
-    saveVectors(
+    saveAlone(
       db,
       A,
       Array.from({ length: 3000 }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next) })),
@@ -158,7 +211,7 @@ describe("scanning", () => {
   test("the newest of equal vectors come first, every time, and never more than the limit", () => {
     const { db } = open(1500)
     const same = words("yes")
-    saveVectors(
+    saveAlone(
       db,
       A,
       Array.from({ length: 1500 }, (_, i) => ({ doc: i + 1, vector: same })),
@@ -171,7 +224,7 @@ describe("scanning", () => {
   test("an unknown embedder has no results, and a query of another size is an error", () => {
     const { db } = open(1)
     expect(scanVectors(db, A, words("x"), { k: 3 })).toEqual([])
-    saveVectors(db, A, [{ doc: 1, vector: words("x") }])
+    saveAlone(db, A, [{ doc: 1, vector: words("x") }])
     expect(() => scanVectors(db, A, words("x", 32), { k: 3 })).toThrow(/32 numbers cannot be compared/)
   })
 })
@@ -179,8 +232,8 @@ describe("scanning", () => {
 describe("keeping", () => {
   test("the vectors of two embedders are separate, and so are their missing ones", () => {
     const { db } = open(3)
-    saveVectors(db, A, [{ doc: 1, vector: words("one") }])
-    saveVectors(db, B, [
+    saveAlone(db, A, [{ doc: 1, vector: words("one") }])
+    saveAlone(db, B, [
       { doc: 2, vector: words("one", 96) },
       { doc: 3, vector: words("three", 96) },
     ])
@@ -198,19 +251,19 @@ describe("keeping", () => {
 
   test("missing vectors come newest first, in steps, without documents that have nothing to embed", () => {
     const { db } = open(10)
-    saveVectors(db, A, [{ doc: 9, vector: words("nine") }, { doc: 7 }])
+    saveAlone(db, A, [{ doc: 9, vector: words("nine") }, { doc: 7 }])
     expect(missingVectors(db, A, 3)).toEqual([1, 2, 3])
     expect(missingVectors(db, A, 3, 6)).toEqual([8, 10])
-    expect(vectorStats(db)).toMatchObject([{ vectors: 1, empty: 1, dead: 0 }])
-    saveVectors(db, A, [{ doc: 7, vector: words("seven") }])
-    expect(vectorStats(db)).toMatchObject([{ vectors: 2, empty: 0 }])
+    expect(vectorStats(db)).toMatchObject([{ vectors: 1, done: 2, dead: 0 }])
+    saveAlone(db, A, [{ doc: 7, vector: words("seven") }])
+    expect(vectorStats(db)).toMatchObject([{ vectors: 2, done: 2 }])
   })
 
   test("documents with nothing to embed may come first", () => {
     const { db } = open(2)
-    expect(saveVectors(db, A, [{ doc: 1 }])).toEqual({ saved: 1, gone: 0 })
+    expect(saveAlone(db, A, [{ doc: 1 }])).toEqual({ saved: 1, gone: 0 })
     expect(scanVectors(db, A, words("x"), { k: 1 })).toEqual([])
-    saveVectors(db, A, [{ doc: 2, vector: words("two") }])
+    saveAlone(db, A, [{ doc: 2, vector: words("two") }])
     expect(scanVectors(db, A, words("two"), { k: 1 })).toMatchObject([{ doc: 2 }])
   })
 
@@ -218,25 +271,25 @@ describe("keeping", () => {
     const { db } = open(2)
     remove(db, [1])
     const rows = [1, 2].map((doc) => ({ doc, vector: words("x") }))
-    expect(saveVectors(db, A, rows)).toEqual({ saved: 1, gone: 1 })
+    expect(saveAlone(db, A, rows)).toEqual({ saved: 1, gone: 1 })
     expect(scanVectors(db, A, words("x"), { k: 9 }).map((hit) => hit.doc)).toEqual([2])
   })
 
   test("a vector of another size is an error, and nothing of that save stays", () => {
     const { db } = open(2)
-    saveVectors(db, A, [{ doc: 1, vector: words("x") }])
+    saveAlone(db, A, [{ doc: 1, vector: words("x") }])
     const bad = [
       { doc: 2, vector: words("y") },
       { doc: 1, vector: words("y", 32) },
     ]
-    expect(() => saveVectors(db, A, bad)).toThrow(/32 numbers does not belong/)
+    expect(() => saveAlone(db, A, bad)).toThrow(/32 numbers does not belong/)
     expect(vectorStats(db)).toMatchObject([{ vectors: 1 }])
   })
 
   test("a deleted document's vector is gone from the file", () => {
     const { db, path } = open(1200)
     const next = random(9)
-    saveVectors(
+    saveAlone(
       db,
       A,
       Array.from({ length: 1200 }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next, 256) })),
@@ -260,7 +313,7 @@ describe("keeping", () => {
     const { db } = open(3000)
     const next = random(10)
     const rows = Array.from({ length: 3000 }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next) }))
-    saveVectors(db, A, rows)
+    saveAlone(db, A, rows)
     remove(
       db,
       rows.map((row) => row.doc).filter((doc) => doc <= 2000 && doc % 3 > 0),
@@ -277,7 +330,7 @@ describe("keeping", () => {
 
   test("a check finds vectors whose document was deleted without them", () => {
     const { db } = open(2)
-    saveVectors(db, A, [{ doc: 1, vector: words("x") }])
+    saveAlone(db, A, [{ doc: 1, vector: words("x") }])
     db.prepare("delete from doc where id = 1").run()
     expect(checkVectors(db)).toEqual(["vectors of deleted messages: 1"])
   })
@@ -304,9 +357,9 @@ describe("a cache", () => {
       expect(cached).toEqual(scanVectors(db, A, query, { k: 10, candidates: 2500 }))
       return cached
     }
-    saveVectors(other, A, rows.slice(0, 1500))
+    saveAlone(other, A, rows.slice(0, 1500))
     const first = same()[0]!.doc
-    saveVectors(other, A, rows.slice(1500))
+    saveAlone(other, A, rows.slice(1500))
     same()
     remove(other, [first])
     expect(same()[0]!.doc).not.toBe(first)
@@ -317,7 +370,7 @@ describe("a cache", () => {
     same()
     compactVectors(other)
     same()
-    saveVectors(other, A, [{ doc: 2000, vector: query }])
+    saveAlone(other, A, [{ doc: 2000, vector: query }])
     expect(same()[0]).toMatchObject({ doc: 2000 })
     other.close()
   })
@@ -327,7 +380,7 @@ describe("a cache", () => {
     for (const id of [A, `${A}2`]) {
       for (const doc of [1, 2]) {
         const { db } = open(2)
-        saveVectors(db, id, [{ doc, vector: words("x") }])
+        saveAlone(db, id, [{ doc, vector: words("x") }])
         expect(scanVectors(db, id, words("x"), { k: 5, cache }).map((hit) => hit.doc)).toEqual([doc])
       }
     }
@@ -353,7 +406,7 @@ test("property: after any saves, deletions and compactions, a scan returns exact
       for (const step of actions) {
         if (step.type === "save") {
           const rows = step.docs.map((doc) => ({ doc, vector: vectorFrom(next) }))
-          saveVectors(db, A, rows)
+          saveAlone(db, A, rows)
           for (const { doc, vector } of rows) if (!gone.has(doc)) model.set(doc, vector)
         } else if (step.type === "delete") {
           remove(db, step.docs)

@@ -7,11 +7,12 @@ export const VECTOR_SCHEMA = `
   create table vector_space (id integer primary key autoincrement, embedder text not null unique, dims integer not null, golden blob);
   -- Up to 1,024 vectors. docs: a 32-bit id each, 0 where the vector was deleted. version: rises with every change.
   create table vector_bits (id integer primary key autoincrement, space integer not null, version integer not null, size integer not null, dead integer not null, docs blob not null, bits blob not null);
-  -- slot: 1,024 × the chunk's id + the place in it.
+  -- slot: 1,024 × the chunk's id + the place in it. A document has a vector for each window of which it contains the most words.
   create table vector (slot integer primary key, space integer not null, doc integer not null, data blob not null);
-  create unique index vector_doc on vector (doc, space);
-  -- Documents in which there is nothing to embed.
-  create table vector_none (doc integer not null, space integer not null, primary key (doc, space)) without rowid;
+  create index vector_doc on vector (doc, space);
+  -- Every document that was processed. head: the first document of those whose text is embedded together; null if there is none.
+  create table vector_group (doc integer not null, space integer not null, head integer, primary key (doc, space)) without rowid;
+  create index vector_head on vector_group (head, space) where head is not null;
 `
 
 /** The schema of the index. The number of entries is the format (INDEX_FORMAT). */
@@ -30,7 +31,16 @@ export const MIGRATIONS: readonly [string, string][] = [
     insert into words (words, rank) values ('hashsize', 8388608);
     `,
   ],
-  ["002-vectors", VECTOR_SCHEMA],
+  [
+    "002-vectors",
+    `
+    create table vector_space (id integer primary key autoincrement, embedder text not null unique, dims integer not null, golden blob);
+    create table vector_bits (id integer primary key autoincrement, space integer not null, version integer not null, size integer not null, dead integer not null, docs blob not null, bits blob not null);
+    create table vector (slot integer primary key, space integer not null, doc integer not null, data blob not null);
+    create unique index vector_doc on vector (doc, space);
+    create table vector_none (doc integer not null, space integer not null, primary key (doc, space)) without rowid;
+    `,
+  ],
   ["003-block-sums", "create table block_sum (id integer primary key, sum integer not null);"],
   [
     "004-twins",
@@ -73,6 +83,18 @@ export const MIGRATIONS: readonly [string, string][] = [
     create table access_total (author integer not null, project integer not null, visibility integer not null, messages integer not null,
       primary key (author, project, visibility)) without rowid;
     create table project_total (project integer not null, visibility integer not null, messages integer not null, primary key (project, visibility)) without rowid;
+    `,
+  ],
+  [
+    "007-windows",
+    // The old vectors are of single messages, and of tool calls too, so all are made again.
+    `
+    drop table vector_none;
+    drop table vector;
+    drop table vector_bits;
+    drop table vector_space;
+    delete from meta where key = 'distrusted';
+    ${VECTOR_SCHEMA}
     `,
   ],
 ]

@@ -200,10 +200,16 @@ const ACCESS_FORMAT = 6
 const TEMPORARY_ACCESS =
   "create temp table access (conversation integer, author integer, project integer, visibility integer)"
 
+/** The vectors of the older formats are of other texts, so they are hidden. */
+const VECTOR_FORMAT = 7
+const NO_VECTORS = `create temp table vector_space (id integer, embedder text, dims integer, golden blob);
+  create temp table vector_group (doc integer, space integer, head integer)`
+
 function openIfReadable(path: string, format: number): Db | undefined {
   try {
     const db = openReadOnly(path, format, OLDER_BUSY_MS)
     if (format < ACCESS_FORMAT) db?.exec(TEMPORARY_ACCESS)
+    if (format < VECTOR_FORMAT) db?.exec(NO_VECTORS)
     return db
   } catch {
     return undefined // damaged

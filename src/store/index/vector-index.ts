@@ -31,8 +31,10 @@ export type VectorIndex = {
   documents(scope?: IndexScope): number
   /** Returns the messages that this embedder has not processed, newest first. `after` is the last one of the previous call. */
   missing(embedder: string, limit: number, after?: UnembeddedMessage, among?: "prompts"): UnembeddedMessage[]
-  /** Saves vectors. A row without a vector has nothing to embed. Messages that changed or were deleted meanwhile are left out. */
-  save(embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]): { saved: number; gone: number }
+  /** Returns all messages of a message's conversation, as they are indexed now. */
+  conversationOf(message: UnembeddedMessage): UnembeddedMessage[]
+  /** Saves vectors. A group is left out if one of its messages changed or was deleted meanwhile. Counts messages. */
+  save(embedder: string, groups: EmbeddedGroup[]): { saved: number; gone: number }
   /** Returns the nearest messages by cosine, best first. All filters apply, as in a search by words. */
   scan(embedder: string, query: Float32Array, options: { limit: number; filter: VectorFilter }): IndexHit[]
   /** The centre and the deviation of the cosines between a query and a sample of messages, nearly all of them unrelated. */
@@ -49,6 +51,15 @@ export type VectorIndex = {
    */
   distrust(embedder: string): void
   isTrusted(embedder: string): boolean
+}
+
+/**
+ * Messages whose text was embedded together, in windows. Each window's vector belongs to the message that contains most of its
+ * words. Without windows, there is nothing to embed.
+ */
+export type EmbeddedGroup = {
+  messages: UnembeddedMessage[]
+  windows: { message: UnembeddedMessage; vector: Float32Array }[]
 }
 
 /** A message as it was when it was looked up; the number 0 is the conversation's card. */
@@ -85,7 +96,8 @@ export function openVectors(
     },
     missing: (embedder, limit, after, among) =>
       missingMessages(current(), embedder, limit, after, among && PROMPT_FILTER),
-    save: (embedder, rows) => saveMessageVectors(current(), embedder, rows),
+    conversationOf: (message) => messagesOf(current(), message),
+    save: (embedder, groups) => saveGroups(current(), embedder, groups),
     scan: (embedder, query, { limit, filter }) => {
       const db = current()
       const prepared = prepare(filter)
@@ -157,22 +169,32 @@ function missingMessages(
   })
 }
 
+function messagesOf(db: Db, { conversation, ref }: UnembeddedMessage): UnembeddedMessage[] {
+  const select = "select id, number, version from doc where conversation_id = ? order by number"
+  const rows = rowQuery(db, select, { id: "integer", number: "integer", version: "integer" }).all(conversation)
+  return rows.map(({ id, ...rest }) => ({ ...rest, doc: docId(id), conversation, ref }))
+}
+
 /** Saves vectors, after checking that each document's number still belongs to the same message. */
-function saveMessageVectors(db: Db, embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]) {
+function saveGroups(db: Db, embedder: string, groups: EmbeddedGroup[]) {
   const isUnchanged = db
     .prepare("select 1 from doc where id = ? and conversation_id = ? and number = ? and version = ?")
     .pluck()
   return inTransaction(db, () => {
-    const unchanged = rows.filter(
-      ({ message: { doc, conversation, number, version } }) =>
-        isUnchanged.get(rowOf(doc), conversation, number, version) === 1,
+    const unchanged = groups.filter(({ messages }) =>
+      messages.every(
+        ({ doc, conversation, number, version }) => isUnchanged.get(rowOf(doc), conversation, number, version) === 1,
+      ),
     )
     const { saved } = saveVectors(
       db,
       embedder,
-      unchanged.map(({ message, vector }) => ({ doc: rowOf(message.doc), vector })),
+      unchanged.map(({ messages, windows }) => ({
+        docs: messages.map(({ doc }) => rowOf(doc)),
+        vectors: windows.map(({ message, vector }) => ({ doc: rowOf(message.doc), vector })),
+      })),
     )
-    return { saved, gone: rows.length - saved }
+    return { saved, gone: groups.reduce((sum, { messages }) => sum + messages.length, 0) - saved }
   })
 }
 

@@ -12,50 +12,60 @@ const CHUNK_SIZE = 1024
 /** The number of candidates that the scan of the bits leaves for comparison by bytes. */
 const CANDIDATE_COUNT = 400
 
-/** A document without a vector has nothing to embed and is not retried. */
-export type DocVector = { doc: number; vector?: Float32Array }
+/**
+ * Documents whose text is embedded together, in windows, first document first. Each vector belongs to the document that contains
+ * the most words of its window. Without vectors, there is nothing to embed, and the documents are not retried.
+ */
+export type DocGroup = { docs: number[]; vectors: DocVector[] }
+type DocVector = { doc: number; vector: Float32Array }
 export type VectorHit = { doc: number; score: number }
 
 /**
- * Stores vectors, and replaces earlier ones of the same documents and embedder. Ignores documents that no longer exist. Call it
- * with a few hundred at a time, because each call rewrites the last chunk.
+ * Stores the vectors of groups, and deletes earlier ones of the same documents and embedder, with those of the documents that were
+ * in a group with them. Ignores a group if one of its documents no longer exists. Call it with a few hundred at a time, because
+ * each call rewrites the last chunk.
  */
-export function saveVectors(db: Db, embedder: string, rows: DocVector[]): { saved: number; gone: number } {
+export function saveVectors(db: Db, embedder: string, groups: DocGroup[]): { saved: number; gone: number } {
   return inTransaction(db, () => {
     const exists = db.prepare("select 1 from doc where id = ?").pluck()
-    const existing = rows.filter(({ doc }) => exists.get(doc) === 1)
-    const withVector = existing.filter((row): row is Required<DocVector> => row.vector !== undefined)
-    const dims = withVector[0]?.vector.length ?? spaceNamed(db, embedder)?.dims
-    const gone = rows.length - existing.length
-    if (existing.length === 0) return { saved: 0, gone }
-    const space = openSpace(db, embedder, dims ?? 0)
-    for (const { vector } of withVector)
+    const existing = groups.filter(({ docs }) => docs.every((doc) => exists.get(doc) === 1))
+    const vectors = existing.flatMap((group) => group.vectors)
+    const saved = countDocs(existing)
+    const gone = countDocs(groups) - saved
+    if (existing.length === 0) return { saved, gone }
+    const space = openSpace(db, embedder, vectors[0]?.vector.length ?? spaceNamed(db, embedder)?.dims ?? 0)
+    for (const { vector } of vectors)
       if (vector.length !== space.dims)
         throw new Error(`A vector of ${vector.length} numbers does not belong to ${embedder} (${space.dims}).`)
     removeDocs(
       db,
-      existing.map((row) => row.doc),
+      existing.flatMap(({ docs }) => docs),
       space.id,
     )
-    const insertEmpty = db.prepare("insert into vector_none (doc, space) values (?, ?)")
-    for (const { doc, vector } of existing) if (!vector) insertEmpty.run(doc, space.id)
+    const insertDoc = db.prepare("insert into vector_group (doc, space, head) values (?, ?, ?)")
+    for (const group of existing)
+      for (const doc of group.docs) insertDoc.run(doc, space.id, group.vectors.length === 0 ? null : group.docs[0])
     appendVectors(
       db,
       space,
-      withVector.map(({ doc, vector }) => ({ doc, bits: signBits(vector), data: quantize(vector) })),
+      vectors.map(({ doc, vector }) => ({ doc, bits: signBits(vector), data: quantize(vector) })),
     )
-    return { saved: existing.length, gone }
+    return { saved, gone }
   })
 }
 
-/** Deletes the vectors of these documents. Call it in the transaction that deletes the documents. */
+function countDocs(groups: DocGroup[]): number {
+  return groups.reduce((sum, { docs }) => sum + docs.length, 0)
+}
+
+/** Deletes the vectors of these documents, and of those that were embedded together with them. Call it in the transaction that deletes the documents. */
 export function deleteVectors(db: Db, docs: number[]): void {
   if (docs.length === 0 || !hasSpaces(db)) return
   inTransaction(db, () => removeDocs(db, docs))
 }
 
 /**
- * Returns documents without a vector, newest first: the newest have the smallest numbers. `after` is the last one of the previous
+ * Returns documents that were not processed, newest first: the newest have the smallest numbers. `after` is the last one of the previous
  * call, so that a long job does not repeat work. `match` restricts the result to documents that match this FTS5 expression.
  */
 export function missingVectors(db: Db, embedder: string, limit: number, after = 0, match?: string): number[] {
@@ -64,11 +74,10 @@ export function missingVectors(db: Db, embedder: string, limit: number, after = 
   return valueQuery(db, SELECT_MISSING_MATCHING, "integer").all({ space, after, limit, match })
 }
 
-const HAS_NO_VECTOR = `not exists (select 1 from vector v where v.doc = d.id and v.space = @space)
-  and not exists (select 1 from vector_none n where n.doc = d.id and n.space = @space)`
-const SELECT_MISSING = `select d.id from doc d where d.id > @after and ${HAS_NO_VECTOR} order by d.id limit @limit`
+const IS_MISSING = "not exists (select 1 from vector_group g where g.doc = d.id and g.space = @space)"
+const SELECT_MISSING = `select d.id from doc d where d.id > @after and ${IS_MISSING} order by d.id limit @limit`
 const SELECT_MISSING_MATCHING = `select d.id from words join doc d on d.id = words.rowid
-  where words match @match and words.rowid > @after and ${HAS_NO_VECTOR} order by words.rowid limit @limit`
+  where words match @match and words.rowid > @after and ${IS_MISSING} order by words.rowid limit @limit`
 
 export type ScanOptions = {
   k: number
@@ -78,7 +87,7 @@ export type ScanOptions = {
   candidates?: number
 }
 
-/** Returns the k nearest vectors by cosine, best first; vectors with equal scores are sorted newest document first. */
+/** Returns the k nearest documents by the cosine of their best vector, best first; equally near ones newest first. */
 export function scanVectors(db: Db, embedder: string, query: Float32Array, options: ScanOptions): VectorHit[] {
   const space = spaceNamed(db, embedder)
   if (!space || space.dims === 0) return []
@@ -92,7 +101,10 @@ export function scanVectors(db: Db, embedder: string, query: Float32Array, optio
     const data = selectData.get(slot, doc) // missing if another process deleted it
     return data ? [{ doc, score: cosine(unitVector, data) }] : []
   })
-  return hits.sort((a, b) => b.score - a.score || a.doc - b.doc).slice(0, options.k)
+  hits.sort((a, b) => b.score - a.score || a.doc - b.doc)
+  const bestByDoc = new Map<number, VectorHit>()
+  for (const hit of hits) if (!bestByDoc.has(hit.doc)) bestByDoc.set(hit.doc, hit)
+  return [...bestByDoc.values()].slice(0, options.k)
 }
 
 /** Returns the cosines of a fixed sample from the entire space: a vector that is not nearer than these is not related. */
@@ -154,29 +166,29 @@ const VECTOR_STATS_ROW = {
   embedder: "text",
   dims: "integer",
   vectors: "integer",
-  empty: "integer",
+  done: "integer",
   dead: "integer",
   bytes: "integer",
 } as const
 
-/** `without` are documents that are not counted in `vectors` and `empty`. */
+/** `done` counts the processed documents, with and without vectors. `without` are documents that are not counted. */
 export function vectorStats(db: Db, without: readonly number[] = []): VectorStats[] {
   const allStats = rowQuery(db, SELECT_STATS, VECTOR_STATS_ROW).all()
   if (without.length === 0) return allStats
-  const countVectors = rowQuery(db, COUNT_VECTORS, { vectors: "integer", empty: "integer" })
+  const countVectors = rowQuery(db, COUNT_VECTORS, { vectors: "integer", done: "integer" })
   return allStats.map((stats) => {
-    const { vectors, empty } = countVectors.get({ embedder: stats.embedder, docs: JSON.stringify(without) })!
-    return { ...stats, vectors: stats.vectors - vectors, empty: stats.empty - empty }
+    const { vectors, done } = countVectors.get({ embedder: stats.embedder, docs: JSON.stringify(without) })!
+    return { ...stats, vectors: stats.vectors - vectors, done: stats.done - done }
   })
 }
 
 const COUNT_VECTORS = `select
     (select count(*) from json_each(@docs) j join vector v on v.doc = j.value and v.space = s.id) as vectors,
-    (select count(*) from json_each(@docs) j join vector_none n on n.doc = j.value and n.space = s.id) as empty
+    (select count(*) from json_each(@docs) j join vector_group g on g.doc = j.value and g.space = s.id) as done
   from vector_space s where s.embedder = @embedder`
 const SELECT_STATS = `select s.embedder, s.dims,
     (select ifnull(sum(b.size - b.dead), 0) from vector_bits b where b.space = s.id) as vectors,
-    (select count(*) from vector_none n where n.space = s.id) as empty,
+    (select count(*) from vector_group g where g.space = s.id) as done,
     (select ifnull(sum(b.dead), 0) from vector_bits b where b.space = s.id) as dead,
     (select ifnull(sum(length(b.docs) + length(b.bits) + (b.size - b.dead) * s.dims), 0) from vector_bits b where b.space = s.id) as bytes
   from vector_space s order by s.id`
@@ -187,7 +199,7 @@ export function dropOtherVectors(db: Db, embedder?: string): void {
     const keep = (embedder !== undefined && spaceNamed(db, embedder)?.id) || 0
     db.prepare("delete from vector where space <> ?").run(keep)
     db.prepare("delete from vector_bits where space <> ?").run(keep)
-    db.prepare("delete from vector_none where space <> ?").run(keep)
+    db.prepare("delete from vector_group where space <> ?").run(keep)
     db.prepare("delete from vector_space where id <> ?").run(keep)
   })
 }
@@ -200,7 +212,7 @@ export function copyVectors(db: Db, from: string): void {
   try {
     db.prepare("attach database ? as old").run(from)
     try {
-      if (db.prepare("select 1 from old.sqlite_master where name = 'vector_space'").get() === undefined) return
+      if (db.prepare("select 1 from old.sqlite_master where name = 'vector_group'").get() === undefined) return
       inTransaction(db, () => copySpaces(db))
     } finally {
       db.exec("detach database old")
@@ -210,13 +222,19 @@ export function copyVectors(db: Db, from: string): void {
   }
 }
 
-const SELECT_SAME_DOC = `select n.id from old.doc o join old.conversation oc on oc.id = o.conversation_id
+/** The processed documents that have not changed, with their new numbers. */
+const KEEP_SAME_DOCS = `create temp table same_doc as select g.doc as old, n.id as new, g.head
+  from old.vector_group g join old.doc o on o.id = g.doc join old.conversation oc on oc.id = o.conversation_id
   join conversation c on c.name = oc.name
-  join doc n on n.conversation_id = c.id and n.number = o.number and n.version = o.version where o.id = ?`
+  join doc n on n.conversation_id = c.id and n.number = o.number and n.version = o.version where g.space = ?`
+/** If one document of a group has changed, all of them are embedded again. */
+const DROP_PARTIAL_GROUPS = `delete from same_doc where head in (select g.head from old.vector_group g
+  where g.space = ? and g.head is not null and g.doc not in (select old from same_doc))`
+const SAVE_SAME_GROUPS = `insert into vector_group (doc, space, head)
+  select s.new, ?, h.new from same_doc s left join same_doc h on h.old = s.head`
 
 function copySpaces(db: Db): void {
   db.exec("insert or ignore into meta select key, value from old.meta where key = 'distrusted'")
-  const selectSameDoc = valueQuery(db, SELECT_SAME_DOC, "integer")
   const spaces = rowQuery(db, "select id, embedder, dims, golden from old.vector_space order by id", {
     id: "integer",
     dims: "integer",
@@ -226,6 +244,11 @@ function copySpaces(db: Db): void {
   for (const { id, embedder, dims, golden } of spaces) {
     const space = openSpace(db, embedder, dims)
     db.prepare("update vector_space set golden = ? where id = ?").run(golden, space.id)
+    db.prepare(KEEP_SAME_DOCS).run(id)
+    db.exec("create unique index temp.same_doc_old on same_doc (old)")
+    db.prepare(DROP_PARTIAL_GROUPS).run(id)
+    db.prepare(SAVE_SAME_GROUPS).run(space.id)
+    const selectSameDoc = valueQuery(db, "select new from same_doc where old = ?", "integer")
     const chunks = valueQuery(db, "select id from old.vector_bits where space = ? order by id", "integer").all(id)
     for (const chunk of chunks) {
       const { size, bits } = rowQuery(db, "select size, bits from old.vector_bits where id = ?", {
@@ -247,12 +270,7 @@ function copySpaces(db: Db): void {
       })
       appendVectors(db, space, entries)
     }
-    const insertEmpty = db.prepare("insert into vector_none (doc, space) values (?, ?)")
-    const empty = valueQuery(db, "select doc from old.vector_none where space = ?", "integer").all(id)
-    for (const doc of empty) {
-      const newDoc = selectSameDoc.get(doc)
-      if (newDoc !== undefined) insertEmpty.run(newDoc, space.id)
-    }
+    db.exec("drop table temp.same_doc")
   }
   // A process that has the old chunks in memory and finds the new ones under the same ids must notice the change.
   db.exec("update vector_bits set version = version + (select ifnull(max(version), 0) from old.vector_bits)")
@@ -356,16 +374,26 @@ function saveChunk(db: Db, { id, size, dead, docs, bits }: ChunkRow): void {
 }
 
 function removeDocs(db: Db, docs: number[], space?: number): void {
-  const find = valueQuery(db, "select slot from vector where doc = ? and (? is null or space = ?)", "integer")
-  const removeEmpty = db.prepare("delete from vector_none where doc = ? and (? is null or space = ?)")
+  const findGroup = rowQuery(db, "select space, head from vector_group where doc = ? and (? is null or space = ?)", {
+    space: "integer",
+    head: "integer?",
+  })
+  const selectDocs = valueQuery(db, "select doc from vector_group where head = ? and space = ?", "integer")
+  const remove = db.prepare("delete from vector_group where doc = ? and space = ?")
+  const findSlots = valueQuery(db, "select slot from vector where doc = ? and space = ?", "integer")
   const spaceOrNull = space ?? null
   const slots: number[] = []
   for (const doc of docs) {
-    slots.push(...find.all(doc, spaceOrNull, spaceOrNull))
-    removeEmpty.run(doc, spaceOrNull, spaceOrNull)
+    for (const group of findGroup.all(doc, spaceOrNull, spaceOrNull)) {
+      const docsInGroup = group.head === null ? [doc] : selectDocs.all(group.head, group.space)
+      for (const member of docsInGroup) {
+        slots.push(...findSlots.all(member, group.space))
+        remove.run(member, group.space)
+      }
+    }
   }
-  const remove = db.prepare("delete from vector where slot = ?")
-  for (const slot of slots) remove.run(slot)
+  const removeSlot = db.prepare("delete from vector where slot = ?")
+  for (const slot of slots) removeSlot.run(slot)
   const byChunk = Map.groupBy(slots, (slot) => Math.floor(slot / CHUNK_SIZE))
   for (const [chunk, slotsInChunk] of byChunk) deleteSlots(db, chunk, slotsInChunk)
 }

@@ -44,5 +44,5 @@ export async function checkLocalModel(dex: Dex): Promise<Check[]> {
 async function embeddedCounts(dex: Dex, id: string): Promise<{ done: number; all: number }> {
   const vectors = await (await dex.index())?.vectors()
   const space = vectors?.stats().find(({ embedder }) => embedder === id)
-  return { done: space ? space.vectors + space.empty : 0, all: vectors?.documents() ?? 0 }
+  return { done: space?.done ?? 0, all: vectors?.documents() ?? 0 }
 }
