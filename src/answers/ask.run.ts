@@ -148,7 +148,7 @@ export async function buildQuotedAnswer(
   statements: AnswerStatement[],
   details: AnswerDetails,
 ) {
-  if (!isUnanswered(evidenceOf(statements)))
+  if (!isUnanswered(input.query, statements))
     return finishAnswer(input, library, quoteStatements(statements), statements, details)
   const answer = await finishAnswer(input, library, [], statements, details)
   const likely = await likelyConversations(library, input.query)
@@ -320,6 +320,8 @@ const MIN_MEDIUM_PROBABILITY = 0.5
 const MIN_WORDS_FOR_HIGH = 3
 /** The lowest probability at which quotes are shown. Below it, "not found" is the better answer. */
 const MIN_PROBABILITY = 0.22
+/** The same if what is asked for, such as a number, is not in the first block. More of the question must be in it then. */
+const MIN_PROBABILITY_OTHERWISE = 0.38
 
 export function evidenceOf(statements: AnswerStatement[]): AnswerEvidence {
   return { covered: statements[0]?.covered ?? 0 }
@@ -330,8 +332,15 @@ export function probabilityOf({ covered }: AnswerEvidence, weights = WEIGHTS): n
   return 1 / (1 + Math.exp(-(weights.base + weights.covered * covered)))
 }
 
-function isUnanswered(evidence: AnswerEvidence): boolean {
-  return probabilityOf(evidence) < MIN_PROBABILITY
+export function isUnanswered(query: string, statements: AnswerStatement[]): boolean {
+  const least = hasWantedKind(query, statements) ? MIN_PROBABILITY : MIN_PROBABILITY_OTHERWISE
+  return probabilityOf(evidenceOf(statements)) < least
+}
+
+function hasWantedKind(query: string, [first]: AnswerStatement[]): boolean {
+  if (first === undefined) return false
+  const text = quotedText(first)
+  return containsAskedKind(query, first.features.code === 1 ? `\`${text}\`` : text)
 }
 
 /**
@@ -343,7 +352,7 @@ function confidenceOf(query: string, statements: AnswerStatement[]): Confidence 
   const isSure =
     probability >= MIN_HIGH_PROBABILITY &&
     parseQuery(query).words.length >= MIN_WORDS_FOR_HIGH &&
-    containsAskedKind(query, quotedText(statements[0]!))
+    hasWantedKind(query, statements)
   if (isSure) return "high"
   return probability >= MIN_MEDIUM_PROBABILITY ? "medium" : "low"
 }

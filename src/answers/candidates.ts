@@ -11,6 +11,7 @@ import {
   type PassageSource,
 } from "./passage-source.ts"
 import type { Passage, Passages } from "./passages.ts"
+import { codePieces } from "./project-code.ts"
 import { type ProjectSection, projectSections } from "./project-documents.ts"
 import { statementsIn } from "./statements.ts"
 
@@ -43,7 +44,32 @@ export async function answerCandidates(
   if (scope.among === "history" || scope.collections !== undefined || dex.place === dex.machine.home)
     return { question, candidates: fromMessages, isComplete: true }
   const documents = await documentCandidates(dex.place, question, passages)
-  return { question, candidates: [...fromMessages, ...documents.candidates], isComplete: documents.isComplete }
+  const code =
+    scope.among === "docs" ? { candidates: [], isComplete: true } : await codeCandidates(dex, question, passages)
+  return {
+    question,
+    candidates: [...fromMessages, ...documents.candidates, ...code.candidates],
+    isComplete: documents.isComplete && code.isComplete,
+  }
+}
+
+/** Settings, constants, tasks and comments of the project's tracked files. Each is one statement. */
+async function codeCandidates(
+  { place, signal }: Dex,
+  question: WeightedQuestion,
+  passages: Passages,
+): Promise<{ candidates: AnswerCandidate[]; isComplete: boolean }> {
+  const { pieces, isComplete } = await codePieces(place, question, signal)
+  const bestShare = pieces[0]?.share ?? 1
+  const candidates = pieces.map((piece, rank) => {
+    const { text, headings, path, at, share } = piece
+    const statement = { start: 0, end: text.length, text, kind: "code" as const, headings, lead: "", index: 0 }
+    return {
+      ...{ text, title: path, statements: [statement], textKind: "document" as const },
+      ...{ rank, score: share / bestShare, at, cite: () => passages.addSection(piece) },
+    }
+  })
+  return { candidates, isComplete }
 }
 
 function messageCandidates(matches: FoundMessages["found"], passages: Passages): AnswerCandidate[] {

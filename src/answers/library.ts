@@ -24,7 +24,7 @@ export type PassageLibrary = {
 }
 
 const NOT_ALL_DOCUMENTS =
-  "Some of this project's documents were not read: there are too many, they are too large, or they cannot be opened."
+  "Some of this project's documents or code were not read: there are too many, they are too large, or they cannot be opened."
 const MAX_FOUND = 8
 /** dex's own chats are skipped, so a search may have to ask for more results. It stops at this offset. */
 const MAX_OFFSET = 3 * MAX_FOUND

@@ -12,7 +12,7 @@ type ProjectFile = { folder: string; path: string; size: number; modified_at: nu
 /** Matches the names of documents that projects keep in their root folder, such as README.md. */
 const DOCUMENT_FILES =
   /^(?:readme|contributing|architecture|development|design|security|support|install(?:ation)?|usage|testing|troubleshooting|faq|releasing|roadmap|governance|claude|agents|gemini)\.(?:md|mdx|markdown|rst|txt|adoc)$/i
-const DOCUMENT_FOLDERS = ["docs", "doc", ".github"]
+const DOCUMENT_FOLDERS = ["docs", "doc", ".github", ".claude/agents", ".claude/commands", ".cursor/rules"]
 const MAX_FILES = 200
 const MAX_BYTES = 2_000_000
 

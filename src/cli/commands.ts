@@ -45,10 +45,14 @@ const askForConsent = async <I extends object>(input: I): Promise<I> => {
   if (!usesNoModel) await (await import("./terminal/questions.ts")).askForAgentConsent(process.env)
   return input
 }
-/** The same, and offers an installed agent once if there is no model. */
-const offerModel = async <I extends { quotes?: boolean; model?: string }>(input: I): Promise<I> => {
-  if (!input.quotes) await (await import("./terminal/questions.ts")).offerAgent(process.env)
-  return askForConsent(input)
+/** The same. Also offers an installed agent once if there is no model, and asks what the answer is for. */
+const beforeAsk = async <I extends { quotes?: boolean; use_case?: string }>(input: I): Promise<I> => {
+  if (input.quotes) return input
+  const { offerAgent, readUseCase } = await import("./terminal/questions.ts")
+  await offerAgent(process.env)
+  await askForConsent(input)
+  const useCase = input.use_case ?? (await readUseCase(process.env))
+  return useCase === undefined ? input : { ...input, use_case: useCase }
 }
 const ANSWERS_ARE_KEPT = { keptNote: "Everything answered so far is kept. " }
 
@@ -140,7 +144,7 @@ export const commands: readonly Command[] = [
   }),
   command(ask, {
     needsAllHistory: true,
-    before: offerModel,
+    before: beforeAsk,
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(chat, {

@@ -47,7 +47,7 @@ export function agentName({ agent }: ChosenAgent): string {
 /** Describes to the user where their text would be sent. Shown before the first question is sent. */
 export function describeSending(chosen: ChosenAgent): string {
   const name = agentName(chosen)
-  return `dex would let ${name} write its answers. For each answer, your question and the passages that dex found (redacted parts of your conversations and documents) would be sent to ${chosen.headless.sendsTo}. It would count towards your own plan or account there. ${name} would be started without tools: its model could not read or change your files.`
+  return `dex would let ${name} write its answers. For each answer, your question and the passages that dex found (redacted parts of your conversations, documents and code) would be sent to ${chosen.headless.sendsTo}. It would count towards your own plan or account there. ${name} would be started without tools: its model could not read or change your files.`
 }
 
 /** Throws if the user has not agreed to this agent. */

@@ -57,6 +57,12 @@ beforeAll(async () => {
     turns: [{ user: "The sidebar flickers" }, bash("make", "Exit code 1\nboom", true)],
   })
   claudeSession(home, {
+    id: "55555555-1111-4111-8111-111111111111",
+    cwd: "/code/web",
+    start: "2026-11-11T12:00:00Z",
+    turns: [{ user: "It still flickers" }, { assistant: "The sidebar is drawn twice." }],
+  })
+  claudeSession(home, {
     id: QUEUE,
     cwd: "/code/jobs",
     start: "2026-11-14T09:00:00Z",
@@ -114,9 +120,9 @@ test("without a model, it lists the day's conversations, commits, files and unre
   expect(notes.join()).toContain("No model is set up")
 })
 
-test("a week includes more than the day, and a project can be chosen", async () => {
+test("a week includes more than the day, what was committed first, and a project can be chosen", async () => {
   const week = await digest({ period: "week" })
-  expect(week.projects.map(({ project }) => project).sort()).toEqual(["/code/api", "/code/jobs", "/code/web"])
+  expect(week.projects.map(({ project }) => project)).toEqual(["/code/api", "/code/web", "/code/jobs"])
   expect((await digest({ period: "week", project: "web" })).projects).toHaveLength(1)
 })
 

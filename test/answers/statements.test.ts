@@ -1,8 +1,15 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { featuresIn } from "../../src/answers/answering.ts"
+import { isUnanswered } from "../../src/answers/ask.run.ts"
 import type { AnswerCandidate } from "../../src/answers/candidates.ts"
-import { chooseBlocks, quotedText, quoteStatements, rankStatements } from "../../src/answers/extract.ts"
+import {
+  type AnswerStatement,
+  chooseBlocks,
+  quotedText,
+  quoteStatements,
+  rankStatements,
+} from "../../src/answers/extract.ts"
 import { statementsIn } from "../../src/answers/statements.ts"
 
 const DOCUMENT = `# Working on it
@@ -151,4 +158,21 @@ test("a word of the question counts in any of its forms, and inside an identifie
   const [none] = featuresIn(question("how are retries counted"), candidate("Nothing of it here."))
   expect(features!.own).toBe(0.5)
   expect(none!.own).toBe(0)
+})
+
+test("half of a question's words are enough only if what it asks for is in the block", () => {
+  const quote = (text: string): AnswerStatement => ({
+    candidate: { text, title: "", statements: [], textKind: "agent", rank: 0, score: 1, cite: () => undefined },
+    ...{ start: 0, end: text.length, score: 8, covered: 0.5 },
+    features: featuresIn(
+      { text: "", words: [], weights: [] },
+      { statements: statementsIn("One sentence."), textKind: "agent", rank: 0, score: 1 },
+    )[0]!,
+  })
+  const isRefused = (query: string, text: string) => isUnanswered(query, [quote(text)])
+  expect(isRefused("how many retries does the upload make", "The upload retries when the server is busy.")).toBe(true)
+  expect(isRefused("how many retries does the upload make", "The upload retries 7 times.")).toBe(false)
+  expect(isRefused("why does the upload retry", "The upload retries, then it stops.")).toBe(true)
+  expect(isRefused("why does the upload retry", "The upload retries because the server drops lines.")).toBe(false)
+  expect(isRefused("is the upload retried", "The upload retries, then it stops.")).toBe(false)
 })

@@ -16,6 +16,7 @@ import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const ANSWER = "The zeppelin test needs port 8080 [1]."
 const ASK = ["ask", "Which port does the zeppelin test need?"]
+const ASK_FOR = [...ASK, "--use-case", "a test"]
 
 let home: string
 let path: string
@@ -90,16 +91,16 @@ describe("before the user has agreed", () => {
   })
 
   test("a terminal asks once; no sends nothing, and yes is stored", async () => {
-    const no = await onTerminal(home, ASK, [[/from now on\?/, "n\r"]], 100, path)
+    const no = await onTerminal(home, ASK_FOR, [[/from now on\?/, "n\r"]], 100, path)
     if (!no) return console.log("NOT RUN: consent on a terminal, which cannot be made here")
     expect(no.code).toBe(2)
     expect(no.screen).toContain("Nothing was sent")
     expect(config()).not.toHaveProperty("llm.allowed_agents")
     expect(existsSync(join(home, "started"))).toBe(false)
-    const yes = await onTerminal(home, ASK, [[/from now on\?/, "y\r"]], 100, path)
+    const yes = await onTerminal(home, ASK_FOR, [[/from now on\?/, "y\r"]], 100, path)
     expect(yes!.screen).toContain(ANSWER)
     expect(config()).toMatchObject({ "llm.allowed_agents": "claude_code" })
-    const again = await onTerminal(home, ASK, [], 100, path)
+    const again = await onTerminal(home, ASK_FOR, [], 100, path)
     expect(again!.screen).toContain(ANSWER)
     expect(again!.screen).not.toContain("from now on?")
   })
@@ -126,9 +127,11 @@ describe("while no model is set up", () => {
   })
 
   test("yes is stored for this agent only, and --quotes still answers without it", async () => {
-    const yes = await onTerminal(home, ASK, [[OFFER, `${DOWN}\r`]], 100, path)
+    const purpose: [RegExp, string] = [/What is it for\?/, "a new test\r"]
+    const yes = await onTerminal(home, ASK, [[OFFER, `${DOWN}\r`], purpose], 100, path)
     if (!yes) return console.log("NOT RUN: the offer on a terminal, which cannot be made here")
     expect(yes.screen).toContain(ANSWER)
+    expect(readFileSync(join(home, "input"), "utf8")).toContain("Use case: a new test")
     expect(config()).toEqual({ "llm.provider": "claude_code", "llm.allowed_agents": "claude_code" })
     writeFileSync(join(home, "started"), "")
     const quotes = await run(...ASK, "--quotes", "--json")

@@ -75,7 +75,12 @@ export async function projectFacts(
   const projects = [...new Set([...folders].map(keyOf))]
     .map((name) => factsOf(conversationsByName.get(name) ?? [], decisionsByName.get(name) ?? [], remotes))
     .map((facts) => (all ? facts : limitLists(facts)))
-    .sort((a, b) => b.conversations.length - a.conversations.length || (a.project < b.project ? -1 : 1))
+    .sort(
+      (a, b) =>
+        b.commits.length - a.commits.length ||
+        b.conversations.length - a.conversations.length ||
+        (a.project < b.project ? -1 : 1),
+    )
   return { projects, notes }
 }
 

@@ -73,6 +73,20 @@ export async function offerAgent(env: Record<string, string | undefined>): Promi
   writeSetting(home.config, "llm.allowed_agents", [...new Set([...allowed, source])].join(","))
 }
 
+/**
+ * On a terminal, asks what a model's answer is for, because the model stops searching once it has enough for that. Returns undefined
+ * if nothing was typed, or if no model writes the answer.
+ */
+export async function readUseCase(env: Record<string, string | undefined>): Promise<string | undefined> {
+  const home = dexHome(env)
+  const { settings } = loadSettings({ file: home.config, env })
+  if (!isTerminal() || isInsideAgent(env) || !hasLlm(settings, { env, home: env.HOME ?? homedir() })) return undefined
+  const { text, isCancel } = await import("@clack/prompts")
+  const typed = await text({ message: "What is it for? (Enter to skip)", output: process.stderr })
+  if (isCancel(typed)) throw new DexError("cancelled", "Nothing was sent.")
+  return typed?.trim() || undefined
+}
+
 /** True if an agent started this command: an agent cannot answer for its user. */
 function isInsideAgent(env: Record<string, string | undefined>): boolean {
   return env[MODEL_RUN_VARIABLE] !== undefined || AGENT_VARIABLES.some((name) => env[name] !== undefined)
