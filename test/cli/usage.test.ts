@@ -128,6 +128,27 @@ describe("dex usage", () => {
     ])
   })
 
+  test("sums up by the ticket in the branch or the commit, and prints rows as CSV that no spreadsheet runs", async () => {
+    const home = tempDir()
+    session(home, 2, [{ input_tokens: 30 }], { gitBranch: "ann/ent-109-text" })
+    session(home, 3, [{ input_tokens: 5, commit: "aaaaaaa" }], { gitBranch: "issue-12" })
+    session(home, 4, [{ input_tokens: 2 }])
+    await warmDex(home, ["sync"])
+    expect(rowsOf(await usage(home, ["ticket"])).map(([key, tokens]) => [key, tokens])).toEqual([
+      ["ENT-109", 30],
+      ["/code/shop #12", 5],
+      ["(no ticket)", 2],
+    ])
+    const { stdout } = await warmDex(home, ["usage", "ticket", "--csv"])
+    expect(stdout).toMatch(/^key,title,.*\nENT-109,,false,/)
+    const output = await usage(home, ["ticket"])
+    const plain = { terminal: { columns: 80, color: false, interactive: false }, home, numbered: false }
+    const row = { ...output.rows[0], title: '=cmd|"x",\n\u001b[2J' }
+    const lines = printUsage({ ...output, rows: [row] }, plain, { by: "ticket", limit: 30, csv: true }).lines
+    expect(lines).toHaveLength(2)
+    expect(lines[1]).toMatch(/^ENT-109,"'=cmd\|""x"", ?[^\u001b]*",false,1,/)
+  })
+
   test("limits groups with a name in brackets like others, and shows what has no group beyond the limit", async () => {
     const home = tempDir()
     session(home, 2, [

@@ -38,7 +38,8 @@ export async function run(dex: Dex, input: UsageInput) {
     )
   const payments = requestedPayments(spentParts.filter(({ superseded }) => !superseded))
   const removed = requestedPayments(spentParts.filter(({ superseded }) => superseded))
-  const madeThings = input.by === "commit" || input.by === "pull_request" ? spending.madeThings(input.by) : []
+  const made = input.by === "ticket" ? "commit" : input.by
+  const madeThings = made === "commit" || made === "pull_request" ? spending.madeThings(made) : []
   const grouping = groupingBy(input.by, payments, madeThings, (id) => spenders.root(id).id, input.subagents === true)
   const rows = rowsOf(payments, grouping, input)
   const line = saveStatusLine(dex, spending, settings)
