@@ -8,7 +8,7 @@ import { projectsNamed } from "../../search/scope.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending } from "../../store/spending/spent.ts"
 import { type Forecast, forecast, windowName } from "../../usage/limits.ts"
-import { dollars, shortCount, usageLine } from "../../usage/line.ts"
+import { budgetWarnings, dollars, shortCount, usageLine } from "../../usage/line.ts"
 import { totalMoney } from "../../usage/money.ts"
 import { countTokens } from "../../usage/spending.ts"
 import { type Sum, sumByGroup, totalSum } from "../../usage/sums.ts"
@@ -64,6 +64,7 @@ export async function run(dex: Dex, input: UsageInput) {
     notes: [
       ...notes,
       ...settings.problems,
+      ...budgetWarnings(line.budgets ?? [], dex.now()).map((warning) => `${warning}.`),
       ...(unknownProjectNote === undefined ? [] : [unknownProjectNote]),
       ...notesOn(input.by, payments, sum, totalSum(removed).tokens),
     ],
