@@ -126,6 +126,12 @@ export const SETTINGS = {
       "The subscription that you pay for, such as Max 20x. `dex usage` then says that it shows list prices, which your subscription covers.",
     ),
   ),
+  "usage.budget": setting(
+    text(
+      "What you want to spend, in dollars at list price: 20/day, 80/week, or both, separated by a comma. `dex usage` and its status line warn from 80 % on.",
+    ),
+    { check: checkBudget },
+  ),
   "usage.prices_file": setting(
     text(
       "A JSON file with your own prices, in dollars per million tokens. They take precedence over the prices that dex knows.",
@@ -272,6 +278,23 @@ export function checkServerUrl(value: string): string | undefined {
   if (username || password || search || hash)
     return "must not contain a password or anything after a ? or #, because addresses are printed. Keep keys in a file or the environment"
   return undefined
+}
+
+function checkBudget(value: string): string | undefined {
+  return value.split(",").every((part) => BUDGET.test(part.trim()))
+    ? undefined
+    : "must be dollars for a day or a week, such as 20/day or 20/day,80/week"
+}
+
+const BUDGET = /^(\d{1,9}(?:\.\d{1,2})?)\/(day|week)$/
+
+/** The dollars for a day and for a week in the setting `usage.budget`. Nothing counts as no budget. */
+export function parseBudgets(value: string | undefined): { day?: number; week?: number } {
+  const parts = (value ?? "").split(",").flatMap((part): [string, number][] => {
+    const [, dollars, period] = BUDGET.exec(part.trim()) ?? []
+    return period !== undefined && Number(dollars) > 0 ? [[period, Number(dollars)]] : []
+  })
+  return Object.fromEntries(parts)
 }
 
 function checkHosts(value: string): string | undefined {

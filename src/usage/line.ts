@@ -1,4 +1,5 @@
 import { localDay, localMinute } from "../core/dates.ts"
+import { localWeek } from "./periods.ts"
 
 /** The content of a status line, as the last sync wrote it. */
 export type LineState = {
@@ -7,12 +8,31 @@ export type LineState = {
   today: { day: string; cost: number; tokens: number; unpriced_tokens: number }
   /** The five-hour block that was running at that time. */
   block?: { end: number; cost: number }
+  budgets?: Budget[]
+}
+
+/** A budget in dollars, and the spending in the period that began on this day. */
+export type Budget = { period: "day" | "week"; start: string; limit: number; spent: number }
+
+/** The share of a budget from which dex warns. */
+const WARNING_SHARE = 0.8
+
+/** Warns of the budgets of the current day and week that are nearly or completely spent. */
+export function budgetWarnings(budgets: readonly Budget[], now: number): string[] {
+  return budgets
+    .filter(({ period, start }) => start === (period === "day" ? localDay(now) : localWeek(now)))
+    .filter(({ limit, spent }) => spent >= limit * WARNING_SHARE)
+    .map(({ period, limit, spent }) => {
+      const state = spent >= limit ? "OVER BUDGET" : "budget"
+      return `${state} of the ${period}: ${dollars(spent)} of ${dollars(limit)}`
+    })
 }
 
 /** Formats the status line, with its age. A block that has ended is not shown. */
-export function usageLine({ at, plan, today, block }: LineState, now: number): string {
+export function usageLine({ at, plan, today, block, budgets = [] }: LineState, now: number): string {
   const unpricedMark = today.unpriced_tokens > 0 ? "+" : ""
   return [
+    ...budgetWarnings(budgets, now),
     `${today.day === localDay(now) ? "today" : today.day} ${dollars(today.cost)}${unpricedMark}`,
     `${shortCount(today.tokens)} tokens`,
     ...(block && block.end > now ? [`block ${dollars(block.cost)} until ${localMinute(block.end).slice(11)}`] : []),

@@ -128,6 +128,60 @@ describe("dex usage", () => {
     ])
   })
 
+  test("sums up by the ticket in the branch or the commit, and prints rows as CSV that no spreadsheet runs", async () => {
+    const home = tempDir()
+    session(home, 2, [{ input_tokens: 30 }], { gitBranch: "ann/ent-109-text" })
+    session(home, 3, [{ input_tokens: 5, commit: "aaaaaaa" }], { gitBranch: "issue-12" })
+    session(home, 4, [{ input_tokens: 2 }])
+    await warmDex(home, ["sync"])
+    expect(rowsOf(await usage(home, ["ticket"])).map(([key, tokens]) => [key, tokens])).toEqual([
+      ["ENT-109", 30],
+      ["/code/shop #12", 5],
+      ["(no ticket)", 2],
+    ])
+    const { stdout } = await warmDex(home, ["usage", "ticket", "--csv"])
+    expect(stdout).toMatch(/^key,title,.*\nENT-109,,false,/)
+    const output = await usage(home, ["ticket"])
+    const plain = { terminal: { columns: 80, color: false, interactive: false }, home, numbered: false }
+    const row = { ...output.rows[0], title: '=cmd|"x",\n\u001b[2J' }
+    const lines = printUsage({ ...output, rows: [row] }, plain, { by: "ticket", limit: 30, csv: true }).lines
+    expect(lines).toHaveLength(2)
+    expect(lines[1]).toMatch(/^ENT-109,"'=cmd\|""x"", ?[^\u001b]*",false,1,/)
+  })
+
+  test("warns of a budget that is nearly spent, or overspent, in the current day and week only", async () => {
+    const home = tempDir()
+    const transcript = writer({ sessionId: id(1), cwd: "/code/shop" })
+    const now = { timestamp: new Date().toISOString() }
+    transcript.prompt("Task", now)
+    const message = {
+      id: "m",
+      role: "assistant",
+      model: OPUS,
+      content: [text("done")],
+      usage: { input_tokens: MILLION },
+    }
+    transcript.add({ type: "assistant", requestId: "r", message, ...now })
+    write(home, `.claude/projects/-code-shop/${id(1)}.jsonl`, transcript.records)
+    await warmDex(home, ["sync"])
+    const notes = async () => (await usage(home)).notes.join(" ")
+    expect(await notes()).not.toContain("budget")
+    await warmDex(home, ["config", "set", "usage.budget", "4/day, 6/week"])
+    expect(await notes()).toMatch(
+      /OVER BUDGET of the day: \$5\.00 of \$4\.00\. budget of the week: \$5\.00 of \$6\.00\./,
+    )
+    expect((await dex(home, ["usage", "--line"])).stdout).toMatch(
+      /^OVER BUDGET of the day: \$5\.00 of \$4\.00 · budget of the week/,
+    )
+    await warmDex(home, ["config", "set", "usage.budget", "7/day,6/week"])
+    expect(await notes()).not.toContain("of the day")
+    expect((await warmDex(home, ["config", "set", "usage.budget", "20/month"])).stderr).toContain("20/day")
+    const state = { at: 1, today: { day: "2026-11-03", cost: 9, tokens: 1, unpriced_tokens: 0 } }
+    const budgets = [{ period: "day" as const, start: "2026-11-03", limit: 1, spent: 9 }]
+    const lineOn = (day: string) => usageLine({ ...state, budgets }, Date.parse(`${day}T12:00:00`))
+    expect([lineOn("2026-11-03"), lineOn("2026-11-04")].map((line) => line.includes("OVER"))).toEqual([true, false])
+  })
+
   test("limits groups with a name in brackets like others, and shows what has no group beyond the limit", async () => {
     const home = tempDir()
     session(home, 2, [

@@ -1,6 +1,6 @@
 import { localDay, localMinute } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
-import type { OutputOf } from "../../core/tool.ts"
+import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, widthOf } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
 import { isUngrouped } from "../../tools/usage/groups.ts"
@@ -12,8 +12,14 @@ import type { PrintContext, PrintedOutput } from "./words.ts"
 type Output = OutputOf<typeof usage>
 type Row = Output["rows"][number]
 
-export function printUsage(output: Output, { terminal, home, numbered }: PrintContext): PrintedOutput {
+export function printUsage(
+  output: Output,
+  { terminal, home, numbered }: PrintContext,
+  input?: InputOf<typeof usage>,
+): PrintedOutput {
   if (output.line !== undefined) return { lines: [output.line] }
+  if (input?.csv)
+    return { lines: csvLines(output.rows), notes: [...leftOutNotes(output), ...output.notes.map(safeLine)] }
   if (output.total.answers === 0)
     return {
       lines: limitLines(output).slice(1),
@@ -159,7 +165,36 @@ function labelOf({ key, title, subagents }: Row, home: string): string {
   return subagents ? `${label} (subagents)` : label
 }
 
-function priceNotes({ models, plan, rows, rows_left_out, by, total }: Output): string[] {
+/** The rows as CSV, each column named like its JSON field. */
+function csvLines(rows: readonly Row[]): string[] {
+  const table = rows.map(({ key, title = "", subagents = false, cost_of, ...sums }) => ({
+    ...{ key, title, subagents: String(subagents), ...sums },
+    ...Object.fromEntries(Object.entries(cost_of).map(([name, cost]) => [`cost_of_${name}`, cost])),
+  }))
+  const columns = Object.keys(table[0] ?? { key: "" })
+  return [
+    columns.join(","),
+    ...table.map((row) => columns.map((column) => csvCell((row as Record<string, unknown>)[column])).join(",")),
+  ]
+}
+
+/** A cell of CSV. A text that a spreadsheet would take for a formula gets an apostrophe, because titles may be anybody's words. */
+function csvCell(value: unknown): string {
+  if (typeof value === "number") return String(value)
+  const text = safeLine(String(value ?? ""))
+  const harmless = /^[=+\-@]/.test(text) ? `'${text}` : text
+  return /[",]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
+}
+
+function leftOutNotes({ rows, rows_left_out }: Output): string[] {
+  if (rows_left_out === 0) return []
+  return [
+    `${grouped(rows_left_out)} more ${rows_left_out === 1 ? "row is" : "rows are"} not shown; the first line counts them. --limit ${rows.length + rows_left_out} shows all.`,
+  ]
+}
+
+function priceNotes(output: Output): string[] {
+  const { models, plan, by, total } = output
   const sources = [...new Set(models.flatMap(({ from }) => from ?? []))].map(safeLine)
   const parts = [
     `cache writes for an hour ${dollars(total.cost_of.cache_write_1h)}`,
@@ -172,11 +207,7 @@ function priceNotes({ models, plan, rows, rows_left_out, by, total }: Output): s
       : []),
   ]
   return [
-    ...(rows_left_out > 0
-      ? [
-          `${grouped(rows_left_out)} more ${rows_left_out === 1 ? "row is" : "rows are"} not shown; the first line counts them. --limit ${rows.length + rows_left_out} shows all.`,
-        ]
-      : []),
+    ...leftOutNotes(output),
     ...(total.cost > 0 ? [`Of ${costText(total)}: ${parts.join(", ")}.`] : []),
     ...(sources.length > 0
       ? [

@@ -4,6 +4,7 @@ import type { KnownMade, Spender } from "../../store/spending/spent.ts"
 import { fiveHourBlocks, localMonth, localWeek } from "../../usage/periods.ts"
 import type { Payment } from "../../usage/sums.ts"
 import { attributeSpending } from "../../usage/sums.ts"
+import { ticketOfBranch, ticketOfSubject } from "../../usage/tickets.ts"
 import type { UsageGroup } from "./usage.ts"
 
 /** The conversation that spent the tokens, and the root of its chain of parents. Without a parent, both are the same. */
@@ -26,6 +27,7 @@ export const UNGROUPED = {
   branch: "(no branch)",
   commit: "(not committed)",
   pull_request: "(no pull request)",
+  ticket: "(no ticket)",
 } as const
 
 const UNGROUPED_NAMES = new Set<string>(Object.values(UNGROUPED))
@@ -68,6 +70,8 @@ export function groupingBy(
       }
     case "conversation":
       return groupByConversation(payments, unlessPrivate, separateSubagents)
+    case "ticket":
+      return groupByTicket(payments, made, rootOf, unlessPrivate)
     default:
       return groupByMade(by, payments, made, rootOf, unlessPrivate)
   }
@@ -116,14 +120,46 @@ function groupByMade(
   rootOf: (id: number) => number,
   unlessPrivate: HidePrivate,
 ): Grouping {
-  const rows = payments.map((payment) => ({ payment, conversation: payment.who.root.id, at: payment.at }))
-  const origins = made.map(({ name, conversation, at }) => ({ name, conversation: rootOf(conversation), at }))
-  const names = attributeSpending(rows, origins, { afterwards: by === "pull_request" })
-  const nameOf = new Map(rows.map((row) => [row.payment, names.get(row)]))
+  const nameOf = namesOfMade(payments, made, rootOf, by === "pull_request")
   const titles = new Map(made.map(({ name, subject }) => [name, subject]))
   return {
     keyOf: unlessPrivate((payment) => nameOf.get(payment), UNGROUPED[by]),
     titleOf: (key) => titles.get(key),
     isPeriod: false,
   }
+}
+
+/** The name of the commit or pull request for which each payment was made. */
+function namesOfMade(
+  payments: SpenderPayment[],
+  made: KnownMade[],
+  rootOf: (id: number) => number,
+  afterwards: boolean,
+): Map<SpenderPayment, string | undefined> {
+  const rows = payments.map((payment) => ({ payment, conversation: payment.who.root.id, at: payment.at }))
+  const origins = made.map(({ name, conversation, at }) => ({ name, conversation: rootOf(conversation), at }))
+  const names = attributeSpending(rows, origins, { afterwards })
+  return new Map(rows.map((row) => [row.payment, names.get(row)]))
+}
+
+/** Groups payments by the ticket in the branch's name, or in the subject of the commit for which they were made. */
+function groupByTicket(
+  payments: SpenderPayment[],
+  commits: KnownMade[],
+  rootOf: (id: number) => number,
+  unlessPrivate: HidePrivate,
+): Grouping {
+  const commitOf = namesOfMade(payments, commits, rootOf, false)
+  const subjects = new Map(commits.map(({ name, subject }) => [name, subject]))
+  const ticketOf = (payment: SpenderPayment) => {
+    const { own, root } = payment.who
+    const branch = own.branch ?? root.branch
+    const subject = subjects.get(commitOf.get(payment) ?? "")
+    const ticket =
+      (branch === undefined ? undefined : ticketOfBranch(branch)) ??
+      (subject === undefined ? undefined : ticketOfSubject(subject))
+    // Every repository has its own #12.
+    return ticket?.startsWith("#") && own.project !== undefined ? `${own.project} ${ticket}` : ticket
+  }
+  return { keyOf: unlessPrivate(ticketOf, UNGROUPED.ticket), isPeriod: false }
 }

@@ -1,8 +1,8 @@
 import { renameSync, writeFileSync } from "node:fs"
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
-import type { LineState } from "../../usage/line.ts"
-import { BLOCK_MS, fiveHourBlocks } from "../../usage/periods.ts"
+import type { Budget, LineState } from "../../usage/line.ts"
+import { BLOCK_MS, fiveHourBlocks, localWeek } from "../../usage/periods.ts"
 import { createPayment, totalSum } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { type PriceSettings, priceSettings } from "./payments.ts"
@@ -28,6 +28,7 @@ export function saveStatusLine(
   const payments = spentParts.map((part) => createPayment(part, undefined, false, settings.book))
   const day = localDay(now)
   const { cost, tokens, unpriced_tokens } = totalSum(payments.filter(({ at }) => localDay(at) === day))
+  const week = localWeek(now)
   const starts = fiveHourBlocks(payments.map(({ at }) => at))
   const currentStart = [...starts.values()].find((start) => now < start + BLOCK_MS)
   const block = currentStart !== undefined && {
@@ -39,9 +40,22 @@ export function saveStatusLine(
     plan: settings.plan,
     today: { day, cost, tokens, unpriced_tokens },
     block: block || undefined,
+    budgets: [
+      ...budgetOf("day", day, settings.budgets.day, cost),
+      ...budgetOf(
+        "week",
+        week,
+        settings.budgets.week,
+        totalSum(payments.filter(({ at }) => localWeek(at) === week)).cost,
+      ),
+    ],
   }
   const temporaryFile = `${dex.home.usageLine}.${process.pid}`
   writeFileSync(temporaryFile, JSON.stringify(state), { mode: 0o600 })
   renameSync(temporaryFile, dex.home.usageLine)
   return state
+}
+
+function budgetOf(period: Budget["period"], start: string, limit: number | undefined, spent: number): Budget[] {
+  return limit === undefined ? [] : [{ period, start, limit, spent }]
 }

@@ -1,6 +1,7 @@
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { loadSettings } from "../../config/load.ts"
+import { parseBudgets } from "../../config/settings.ts"
 import { messageOf } from "../../core/error.ts"
 import { readText } from "../../core/read-file.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
@@ -12,7 +13,13 @@ import type { SpenderPayment } from "./groups.ts"
 
 const MAX_BYTES = 1 << 20
 
-export type PriceSettings = { book: PriceBook; plan?: string; problems: string[] }
+export type PriceSettings = {
+  book: PriceBook
+  plan?: string
+  /** In dollars. */
+  budgets: { day?: number; week?: number }
+  problems: string[]
+}
 
 /** The price lists, the user's own first, and the user's plan. A project's settings do not affect them. */
 export function priceSettings(dex: Pick<Dex, "home" | "machine">): PriceSettings {
@@ -20,7 +27,8 @@ export function priceSettings(dex: Pick<Dex, "home" | "machine">): PriceSettings
   const plan = settings["usage.plan"]
   const pricesFile = settings["usage.prices_file"]
   const { source, problems } = pricesFile === undefined ? { problems: [] } : readOwnPrices(pricesFile, dex.machine.home)
-  return { book: priceBook(source ? [source] : []), problems, plan: plan || undefined }
+  const budgets = parseBudgets(settings["usage.budget"])
+  return { book: priceBook(source ? [source] : []), problems, plan: plan || undefined, budgets }
 }
 
 function readOwnPrices(

@@ -8,7 +8,7 @@ import { projectsNamed } from "../../search/scope.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending } from "../../store/spending/spent.ts"
 import { type Forecast, forecast, windowName } from "../../usage/limits.ts"
-import { dollars, shortCount, usageLine } from "../../usage/line.ts"
+import { budgetWarnings, dollars, shortCount, usageLine } from "../../usage/line.ts"
 import { totalMoney } from "../../usage/money.ts"
 import { countTokens } from "../../usage/spending.ts"
 import { type Sum, sumByGroup, totalSum } from "../../usage/sums.ts"
@@ -38,7 +38,8 @@ export async function run(dex: Dex, input: UsageInput) {
     )
   const payments = requestedPayments(spentParts.filter(({ superseded }) => !superseded))
   const removed = requestedPayments(spentParts.filter(({ superseded }) => superseded))
-  const madeThings = input.by === "commit" || input.by === "pull_request" ? spending.madeThings(input.by) : []
+  const made = input.by === "ticket" ? "commit" : input.by
+  const madeThings = made === "commit" || made === "pull_request" ? spending.madeThings(made) : []
   const grouping = groupingBy(input.by, payments, madeThings, (id) => spenders.root(id).id, input.subagents === true)
   const rows = rowsOf(payments, grouping, input)
   const line = saveStatusLine(dex, spending, settings)
@@ -63,6 +64,7 @@ export async function run(dex: Dex, input: UsageInput) {
     notes: [
       ...notes,
       ...settings.problems,
+      ...budgetWarnings(line.budgets ?? [], dex.now()).map((warning) => `${warning}.`),
       ...(unknownProjectNote === undefined ? [] : [unknownProjectNote]),
       ...notesOn(input.by, payments, sum, totalSum(removed).tokens),
     ],

@@ -26,6 +26,7 @@ export const USAGE_GROUPS = [
   "conversation",
   "commit",
   "pull_request",
+  "ticket",
 ] as const
 export type UsageGroup = (typeof USAGE_GROUPS)[number]
 
@@ -72,6 +73,7 @@ const input = object({
     }),
     30,
   ),
+  csv: optional(flag("Print the rows as CSV, with every kind of token and of cost.")),
   line: optional(
     flag("Print one line for a status line, as of the last sync, and store the limits in the agent's JSON on stdin."),
   ),

@@ -240,6 +240,7 @@ async function labelOf(
       return link(to.usage({ ...filters, by: "day", model: key }), key)
     case "conversation":
       return link(to.read(key), title ?? key)
+    case "ticket":
     case "branch": {
       const [, path = "", branch = key] = /^(.*) (\S+)$/s.exec(key) ?? []
       return html`<span title="${shortPath(path, dex.machine.home)}">${branch}${path !== "" && html` <span class="facts">${projectName(path)}</span>`}</span>`
@@ -263,4 +264,5 @@ const GROUP_NAMES: Record<UsageGroup, string> = {
   conversation: "Conversation",
   commit: "Commit",
   pull_request: "Pull request",
+  ticket: "Ticket",
 }
