@@ -6,21 +6,20 @@ import { codeOf } from "../../src/core/error.ts"
 import hub from "../package.json" with { type: "json" }
 import { checkCommands } from "./commands/check.ts"
 import { type Commands, type Flags, say } from "./commands/commands.ts"
-import { keepingCommands } from "./commands/keeping.ts"
 import { movedCommands } from "./commands/moved.ts"
 import { peopleCommands } from "./commands/people.ts"
 import { createHubApp } from "./http/app.ts"
 import { createMetricsApp } from "./http/metrics.ts"
 import { serveApp } from "./http/serve.ts"
+import { expireHourly } from "./jobs/expire.ts"
 import { createKeyRemover } from "./jobs/forget-keys.ts"
 import { scanByNewerRules } from "./jobs/scan-again.ts"
 import { createMetrics } from "./metrics.ts"
 import { openChecker } from "./push/checker.ts"
 import { watchReadiness } from "./ready.ts"
 import { openSearch } from "./search/pool.ts"
-import { keysFrom, outdatedSettings, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
+import { outdatedSettings, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
 import { databaseUnavailable, openDatabase } from "./store/connection.ts"
-import { rewriteForgottenKeys } from "./store/forgotten-keys.ts"
 import { migrate } from "./store/migrate.ts"
 import { firstOperator } from "./store/operators.ts"
 import { asOwner } from "./store/owner.ts"
@@ -41,11 +40,8 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub check                           checks settings, database and search index, and says how to fix problems
   dex-hub recount                         counts messages again if \`dex-hub check\` says that a count is wrong
   dex-hub reindex                         indexes what differs in OpenSearch again if \`dex-hub check\` says so
-  dex-hub forget-keys                     removes the keys of deleted conversations from PostgreSQL's files now
   dex-hub member export NAME --tenant T --to FOLDER
                                           writes all data of one person as JSON lines
-  dex-hub expire                          deletes what projects no longer keep, and the remains of pushes that never
-                                          finished; run it every day
 
 Tenants, members, tokens, grants and the audit log: \`dex hub admin\`, from any machine with dex.
 
@@ -91,21 +87,7 @@ const COMMANDS: Commands = {
     )
   },
   serve,
-  "forget-keys": async () => {
-    const { keys = ownerFrom(process.env) } = keysFrom(process.env)
-    const result = await rewriteForgottenKeys(keys)
-    if (result.state === "busy")
-      throw new Error(
-        "The keys are still being read (by a dump or a long search). Run `dex-hub forget-keys` again later.",
-      )
-    say(
-      result.state === "done"
-        ? `The keys of what was deleted (receipts: ${result.receipts}) are gone from PostgreSQL's table files. docs/hub-design.md says how long its write-ahead log keeps them.`
-        : "Nothing has been deleted since the last time.",
-    )
-  },
   ...checkCommands,
-  ...keepingCommands,
   ...peopleCommands,
   ...movedCommands,
 }
@@ -127,6 +109,7 @@ async function serve(): Promise<void> {
   const keys = settings.keys === undefined ? undefined : createKeyRemover(settings.keys, log)
   const checker = openChecker({ longestMs: settings.chunkSeconds * 1_000, log })
   const scanJob = scanByNewerRules(db, checker, log)
+  const expireJob = expireHourly(db, log, keys?.onForgotten)
   const metrics = createMetrics()
   const ready = watchReadiness(db, () => search.state().isBuilt)
   const login =
@@ -155,6 +138,7 @@ async function serve(): Promise<void> {
     await metricsServer?.close()
     await keys?.stop()
     await scanJob.stop()
+    await expireJob.stop()
     await checker.close()
     await search.close()
     await db.close()
@@ -167,7 +151,8 @@ async function serve(): Promise<void> {
   if (hadOwner) log({ level: "error", event: "settings", why: OWNER_NOTE })
   for (const why of outdated) log({ level: "error", event: "settings", why })
   const why = await ready.checkDatabase()
-  if (why !== undefined) log({ level: "error", event: "not_ready", why })
+  if (why === undefined) expireJob.runSoon()
+  else log({ level: "error", event: "not_ready", why })
 }
 
 async function main(args: string[]): Promise<void> {

@@ -20,6 +20,9 @@ const REQUESTS: Record<string, [path: string, body?: object]> = {
   "tenant no-login": ["/v1/admin/tenants/acme/login"],
   "tenant search": ["/v1/admin/tenants/acme/search", { engine: "files" }],
   "tenant disk-gone": ["/v1/admin/tenants/acme/disks/lost"],
+  "tenant delete": ["/v1/admin/tenants/empty"],
+  "tenant keep": ["/v1/admin/tenants/empty/keep", {}],
+  "tenant receipts": ["/v1/admin/tenant-receipts"],
   "operator list": ["/v1/admin/operators"],
   "operator add": ["/v1/admin/operators", { name: "otto" }],
   "operator remove": ["/v1/admin/operators/other"],
@@ -101,6 +104,7 @@ async function place() {
     await team.asOwner("delete from hub.token where member = $1", [hal.member])
     await tokenFor(team, hal)
     await team.asOwner("delete from hub.operator_code")
+    await team.asOwner("update hub.tenant set delete_at = null")
     await team.asOwner("update hub.operator set disabled_at = null")
   }
   return { ...people, call, reset, all, other, zoe, hal }

@@ -52,7 +52,10 @@ describe.skipIf(!hasPostgres)("chunks that no revision names", () => {
         [days],
       ),
     ])
-  const removed = (team: Team) => removeUnnamedChunks(team.owner, team.db.keys)
+  const removed = async (team: Team) => {
+    const [tenant] = await team.asOwner<{ id: number }>("select id from hub.tenant")
+    return removeUnnamedChunks(team.db, tenant!.id)
+  }
 
   test("are removed a week after they arrived, and nothing else is", async () => {
     const { team, ann, push, read, chunks } = await shared()
@@ -87,7 +90,7 @@ describe.skipIf(!hasPostgres)("chunks that no revision names", () => {
     await daysAgo(team, 30)
     const { missing, commit } = await begin(team, ann, [saying(1, "quokka")])
     expect(missing).toEqual([])
-    expect(await removeAbandoned(team.owner)).toBe(0)
+    expect(await removeAbandoned(team.db, ann.tenant)).toBe(0)
     expect(await commit()).toMatchObject({ rev: 1 })
     expect(await read()).toEqual(["quokka"])
   })

@@ -177,6 +177,47 @@ export const adminRoutes = {
     done: ({ tenant, node }) =>
       `Receipts of ${tenant} no longer wait for the disk of ${node}. This is in the audit log.`,
   }),
+  "tenant delete": route({
+    method: "DELETE",
+    path: "/v1/admin/tenants/:tenant",
+    who: "operator",
+    summary: "Delete a tenant in 7 days: rows, keys and index",
+    input: object({ tenant: tenantName() }),
+    output: object({ delete_at: time() }),
+    words: ["tenant"],
+    done: ({ tenant }, { delete_at }) =>
+      `${tenant} is deleted on ${delete_at.slice(0, 10)}, and works until then. To take it back: dex hub admin tenant keep ${tenant}`,
+  }),
+  "tenant keep": route({
+    method: "PUT",
+    path: "/v1/admin/tenants/:tenant/keep",
+    who: "operator",
+    summary: "Take the deletion of a tenant back",
+    input: object({ tenant: tenantName() }),
+    output: nothing,
+    words: ["tenant"],
+    done: ({ tenant }) => `${tenant} is not deleted.`,
+  }),
+  "tenant receipts": route({
+    method: "GET",
+    path: "/v1/admin/tenant-receipts",
+    who: "operator",
+    summary: "List the tenants that were deleted, newest first",
+    input: nothing,
+    output: object({
+      receipts: listOf(
+        object({
+          name: text(),
+          at: time("When its keys were deleted."),
+          members: integer(),
+          conversations: integer(),
+          rows_gone_at: optional(time()),
+          key_gone_at: optional(time("When the keys were removed from PostgreSQL's files.")),
+        }),
+      ),
+    }),
+    words: [],
+  }),
   "operator list": route({
     method: "GET",
     path: "/v1/admin/operators",

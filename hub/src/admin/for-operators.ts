@@ -1,4 +1,11 @@
-import { addTenantAs, inviteAdmin, tenantsFor } from "../store/administration.ts"
+import {
+  addTenantAs,
+  deleteLater,
+  inviteAdmin,
+  keepTenant,
+  tenantReceipts,
+  tenantsFor,
+} from "../store/administration.ts"
 import { recordAudit } from "../store/audit.ts"
 import { setProvider } from "../store/groups.ts"
 import { inviteOperator, operatorAudit, operators, removeOperator } from "../store/operators.ts"
@@ -60,6 +67,14 @@ export const operatorHandlers = {
     await recordAudit(query, { tenant }, { action: "disk_gone", target: node })
     return {}
   },
+  "tenant delete": async ({ query, input: { tenant } }) => ({
+    delete_at: await deleteLater(query, await tenantNamed(query, checkedSlug(tenant)), tenant),
+  }),
+  "tenant keep": async ({ query, input: { tenant } }) => {
+    await keepTenant(query, await tenantNamed(query, checkedSlug(tenant)), tenant)
+    return {}
+  },
+  "tenant receipts": async ({ query }) => ({ receipts: await tenantReceipts(query) }),
   "operator list": async ({ query }) => ({ operators: await operators(query) }),
   "operator add": async ({ query, input }) => inviteOperator(query, checkedName(input.name)),
   "operator remove": async ({ query, input }) => {

@@ -26,14 +26,32 @@ const MOVED = {
   audit: "audit",
 }
 
-/** Each says which command to use instead. */
-export const movedCommands: Commands = Object.fromEntries(
-  Object.entries(MOVED).map(([name, now]) => [
-    name,
-    async () => {
-      throw new SettingsProblem(
-        `\`dex-hub ${name}\` has moved to dex: \`dex hub admin ${now}\`. It works from any machine, over HTTP. docs/hub.md says how to log in.`,
-      )
-    },
-  ]),
-)
+/** Commands of earlier versions for what `dex-hub serve` does now. */
+const JOBS = {
+  expire: "It deletes what projects no longer keep, and the remains of pushes that never finished, every hour.",
+  "forget-keys": "It removes the keys of what was deleted from PostgreSQL's files, if DEX_HUB_KEYS_URL is set.",
+}
+
+/** Each says what to use instead. */
+export const movedCommands: Commands = {
+  ...Object.fromEntries(
+    Object.entries(JOBS).map(([name, why]) => [
+      name,
+      async () => {
+        throw new SettingsProblem(
+          `\`dex-hub serve\` does this by itself. ${why} Remove \`dex-hub ${name}\` from your schedule.`,
+        )
+      },
+    ]),
+  ),
+  ...Object.fromEntries(
+    Object.entries(MOVED).map(([name, now]) => [
+      name,
+      async () => {
+        throw new SettingsProblem(
+          `\`dex-hub ${name}\` has moved to dex: \`dex hub admin ${now}\`. It works from any machine, over HTTP. docs/hub.md says how to log in.`,
+        )
+      },
+    ]),
+  ),
+}

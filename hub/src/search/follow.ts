@@ -77,6 +77,7 @@ export function createFollower(db: Database, data: string): Follower {
     step: async () => {
       const all = await feeds(db)
       for (const { tenant, in_files } of all) if (!in_files) remove(tenant)
+      for (const tenant of tenantsWithFiles(data)) if (!all.some((feed) => feed.tenant === tenant)) remove(tenant)
       const tenants = all.filter(({ in_files }) => in_files)
       let isDone = true
       for (const feed of tenants) isDone = (await follow(feed)) && isDone
@@ -95,6 +96,14 @@ export function createFollower(db: Database, data: string): Follower {
 
 /** The feed's number and position at the last change in the index; no position if that is not known yet. */
 type FollowedIndex = { index: SearchIndex; seq: number; position?: string; isBuilding: boolean }
+
+/** The tenants that have a folder, also those that no longer exist. */
+function tenantsWithFiles(data: string): number[] {
+  return (existsSync(data) ? readdirSync(data) : []).flatMap((name) => {
+    const [, tenant] = /^team-(\d+)$/.exec(name) ?? []
+    return tenant === undefined ? [] : [Number(tenant)]
+  })
+}
 
 /** Deletes the search shards in which an older hub kept a tenant's words. */
 function removeShards(data: string, tenant: number): void {

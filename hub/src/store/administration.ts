@@ -53,6 +53,61 @@ export async function addTenantAs(query: Query, { keys }: Pick<Database, "keys">
   await recordAudit(query, { tenant: row!.id }, { action: "tenant_add", target: slug })
 }
 
+const DELETE_AFTER_DAYS = 7
+
+/** Deletes a tenant in a week, unless an operator takes it back. */
+export async function deleteLater(query: Query, tenant: number, slug: string): Promise<string> {
+  const [row] = await query<{ delete_at: Date }>(
+    `update hub.tenant set delete_at = coalesce(delete_at, now() + make_interval(days => $2)) where id = $1 and (delete_at is null or delete_at > now())
+     returning delete_at`,
+    [tenant, DELETE_AFTER_DAYS],
+  )
+  if (!row) throw tooLate(slug)
+  const delete_at = row.delete_at.toISOString()
+  await recordAudit(query, { tenant }, { action: "tenant_delete", target: slug, detail: { delete_at } })
+  return delete_at
+}
+
+/** Takes the deletion of a tenant back. */
+export async function keepTenant(query: Query, tenant: number, slug: string): Promise<void> {
+  const kept = await query(
+    "update hub.tenant set delete_at = null where id = $1 and (delete_at is null or delete_at > now()) returning id",
+    [tenant],
+  )
+  if (kept.length === 0) throw tooLate(slug)
+  await recordAudit(query, { tenant }, { action: "tenant_keep", target: slug })
+}
+
+function tooLate(slug: string): HubProblem {
+  return new HubProblem(409, "deleted", `${slug} is being deleted, and its keys may be gone already.`)
+}
+
+/** Rows per transaction, so that nobody waits for long. */
+const ROWS_PER_TRANSACTION = 2_000
+
+/** Deletes a part of a tenant whose time has come. False if there is none. */
+export async function deleteTenantPart(db: Database): Promise<boolean> {
+  const [row] = await db.asIndex(0, (query) =>
+    query<{ more: boolean }>("select hub.delete_tenant_part($1) as more", [ROWS_PER_TRANSACTION]),
+  )
+  return row!.more
+}
+
+export async function tenantReceipts(query: Query) {
+  const rows = await query<
+    { name: string; at: Date } & Record<"members" | "conversations", number> &
+      Record<"rows_gone_at" | "key_gone_at", Date | null>
+  >(
+    "select name, at, members, conversations, rows_gone_at, key_gone_at from hub.tenant_receipt order by id desc limit 1000",
+  )
+  return rows.map((row) => ({
+    ...row,
+    at: row.at.toISOString(),
+    rows_gone_at: row.rows_gone_at?.toISOString(),
+    key_gone_at: row.key_gone_at?.toISOString(),
+  }))
+}
+
 /** Invites an admin to a tenant in which no admin can log in. */
 export async function inviteAdmin(query: Query, tenant: number, name: string): Promise<OneTimeCode> {
   const { code, expires_at } = newInvitation()

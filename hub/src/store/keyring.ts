@@ -30,10 +30,12 @@ export function openKeyring(masterKey: Buffer): Keyring {
   return {
     newTenantKey: (slug) => seal(masterKey, newKey(), `tenant ${slug}`),
     tenantKey: ({ slug, wrapped_key }) => {
-      const unwrapped = tenantKeys.get(slug)
+      // A tenant may be deleted, and another one may get its name.
+      const name = `${slug} ${wrapped_key.toString("base64")}`
+      const unwrapped = tenantKeys.get(name)
       if (unwrapped) return unwrapped
       const tenant = withTenantKey(unseal(masterKey, wrapped_key, `tenant ${slug}`))
-      tenantKeys.set(slug, tenant)
+      tenantKeys.set(name, tenant)
       return tenant
     },
   }

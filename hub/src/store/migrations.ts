@@ -33,6 +33,9 @@ const IS_OF_READABLE = `tenant = ${TENANT} and exists (select from hub.conversat
 const IS_ADMIN = `tenant = ${TENANT} and ${ROLE} = 'admin'`
 const MAY_GRANT = `(${ROLE} = 'admin' or hub.level_in(GRANTED) = 'own')`
 
+const IS_EXPIRED = `c.rev > 0 and p.retention_days is not null and
+  coalesce(c.ended_at, (extract(epoch from c.received_at) * 1000)::bigint) < (extract(epoch from now()) * 1000)::bigint - p.retention_days * 86400000::bigint`
+
 export const MIGRATIONS: MigrationStep[] = [
   `
 create table hub.tenant (
@@ -1006,17 +1009,6 @@ do $$ declare name text; begin
   end loop;
 end $$;
 
-alter table hub.audit
-  /** The operator who acted, the token that was used, and the client's address. */
-  add column operator text default nullif(current_setting('hub.operator_name', true), ''),
-  add column token bigint default nullif(current_setting('hub.token_id', true), '')::bigint,
-  add column address text default nullif(current_setting('hub.address', true), '');
-/**
- * The transaction that wrote the line. Lines are numbered before they are committed, so who follows the log by their numbers alone
- * would miss those that are committed late.
- */
-alter table hub.audit add column xact xid8;
-alter table hub.audit alter column xact set default pg_current_xact_id();
 /** Like the previous version. Another PostgreSQL counts transactions from elsewhere, so older lines lose theirs, and come first. */
 create or replace function hub.check_writer() returns trigger language plpgsql security definer set search_path = '' as $$
 begin
@@ -1035,7 +1027,6 @@ begin
     values (new.operator, new.action, (select slug from hub.tenant where id = new.tenant), new.target, coalesce(new.detail, '{}'));
   return null;
 end $$;
-create trigger note_operator after insert on hub.audit for each row when (new.operator is not null) execute function hub.note_operator();
 
 /** Begins a transaction on behalf of an operator. Returns false if they have left. */
 create function hub.begin_as_operator(of_operator int) returns bool language plpgsql security definer set search_path = '' as $$
@@ -1086,8 +1077,6 @@ revoke execute on function hub.begin_as_operator, hub.operator_with, hub.redeem_
 grant usage on schema hub to dex_hub_admin;
 grant execute on function hub.begin_as_operator, hub.operator_with, hub.redeem_operator_code to dex_hub_admin;
 
-/** When the tenant is deleted, and who asked for it. Null if it is not. */
-alter table hub.tenant add column delete_at timestamptz;
 
 /** An operator's jobs that need more than the rows that they may see. Each checks that an operator has begun the transaction. */
 create function hub.require_operator() returns void language plpgsql stable set search_path = '' as $$
@@ -1152,56 +1141,105 @@ begin
 end $$;
 revoke execute on function hub.require_operator, hub.add_tenant, hub.operator_code, hub.operator_end, hub.tenant_counts, hub.invite_admin, hub.apply_group from public;
 grant execute on function hub.require_operator, hub.add_tenant, hub.operator_code, hub.operator_end, hub.tenant_counts, hub.invite_admin, hub.apply_group to dex_hub_admin;
-
-/** dex_hub_admin: an operator sees tenants, an admin the members and rules of their tenant. Nobody sees text or keys of conversations. */
 grant select (id, name, created_at, disabled_at) on hub.operator to dex_hub_admin;
 create policy operator on hub.operator for select to dex_hub_admin using (${OPERATOR} is not null);
 grant select (operator, id, created_at, expires_at, last_used_at, revoked_at) on hub.operator_token to dex_hub_admin;
 create policy operator on hub.operator_token for select to dex_hub_admin using (${OPERATOR} is not null);
 grant select on hub.operator_audit to dex_hub_admin;
 create policy operator on hub.operator_audit for select to dex_hub_admin using (${OPERATOR} is not null);
+`,
+  // dex_hub_admin: an operator sees tenants, an admin the members and rules of their tenant. Nobody sees text or keys of
+  // conversations. One table in each step: with the locks of several, a step would deadlock with hubs that take them in another order.
+  `
+/** When the tenant is deleted. Null if it is not. */
+alter table hub.tenant add column delete_at timestamptz;
 grant select (id, slug, settings, created_at, delete_at), update (settings, delete_at) on hub.tenant to dex_hub_admin;
 create policy operator on hub.tenant to dex_hub_admin using (${OPERATOR} is not null) with check (${OPERATOR} is not null);
 create policy admin on hub.tenant for select to dex_hub_admin using (id = ${TENANT});
+`,
+  `
 grant select, insert, delete on hub.identity_provider to dex_hub_admin;
 create policy operator on hub.identity_provider to dex_hub_admin using (${OPERATOR} is not null) with check (${OPERATOR} is not null);
+`,
+  `
 grant select, insert, update, delete on hub.word_index to dex_hub_admin;
 create policy operator on hub.word_index to dex_hub_admin using (${OPERATOR} is not null) with check (${OPERATOR} is not null);
+`,
+  `
 grant select, delete on hub.word_copy to dex_hub_admin;
 create policy operator on hub.word_copy to dex_hub_admin using (${OPERATOR} is not null) with check (${OPERATOR} is not null);
+`,
+  `
 grant select (tenant, seq) on hub.feed to dex_hub_admin;
 create policy operator on hub.feed for select to dex_hub_admin using (${OPERATOR} is not null);
-
+`,
+  `
 grant select, insert (tenant, name, role, email), update (role, role_by_group, email, disabled_at, quota_bytes) on hub.member to dex_hub_admin;
 create policy seen on hub.member for select to dex_hub_admin using (tenant = ${TENANT} and ${ROLE} in ('admin', 'auditor'));
 create policy added on hub.member for insert to dex_hub_admin with check (${IS_ADMIN});
 create policy changed on hub.member for update to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+`,
+  `
 grant select (id, tenant, member, kind, scopes, name, created_at, expires_at, last_used_at, revoked_at), insert, update (revoked_at) on hub.token to dex_hub_admin;
 create policy seen on hub.token for select to dex_hub_admin using (${IS_ADMIN});
 create policy ended on hub.token for update to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
 /** A person gets a code, and only they see their token. */
 create policy service on hub.token for insert to dex_hub_admin with check (${IS_ADMIN} and scopes = '{read}'
   and exists (select from hub.member m where m.tenant = token.tenant and m.id = token.member and m.role = 'service' and m.disabled_at is null));
+`,
+  `
 grant insert on hub.invitation to dex_hub_admin;
 create policy person on hub.invitation for insert to dex_hub_admin with check (${IS_ADMIN} and exists (select from hub.member m
   where m.tenant = invitation.tenant and m.id = invitation.member and m.role <> 'service' and m.subject is null and m.disabled_at is null));
+`,
+  `
 grant select, insert (tenant, key), update (retention_days) on hub.project to dex_hub_admin;
 create policy admin on hub.project to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+`,
+  `
 grant select, insert, update, delete on hub.project_grant to dex_hub_admin;
 create policy administered on hub.project_grant to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
 /** An admin does not let themselves in. */
 create policy not_admin_oneself on hub.project_grant as restrictive for insert to dex_hub_admin with check (member <> ${MEMBER});
 create policy not_admin_oneself_again on hub.project_grant as restrictive for update to dex_hub_admin using (member <> ${MEMBER});
+`,
+  `
 grant select, delete on hub.access_request to dex_hub_admin;
 create policy admin on hub.access_request to dex_hub_admin using (${IS_ADMIN});
-grant select, insert, update, delete on hub.project_rule, hub.group_grant, hub.group_role to dex_hub_admin;
+`,
+  `
+grant select, insert, update, delete on hub.project_rule to dex_hub_admin;
 create policy admin on hub.project_rule to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+`,
+  `
+grant select, insert, update, delete on hub.group_grant to dex_hub_admin;
 create policy admin on hub.group_grant to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+`,
+  `
+grant select, insert, update, delete on hub.group_role to dex_hub_admin;
 create policy admin on hub.group_role to dex_hub_admin using (${IS_ADMIN}) with check (${IS_ADMIN});
+`,
+  `
 grant select (tenant, id, at, member, by_member, conversations, why, key_gone_at, words_gone_at, seq) on hub.receipt to dex_hub_admin;
 create policy admin on hub.receipt for select to dex_hub_admin using (${IS_ADMIN});
+`,
+  `
 grant select on hub.break_glass to dex_hub_admin;
 create policy seen on hub.break_glass for select to dex_hub_admin using (tenant = ${TENANT} and ${ROLE} in ('admin', 'auditor'));
+`,
+  `
+alter table hub.audit
+  /** The operator who acted, the token that was used, and the client's address. */
+  add column operator text default nullif(current_setting('hub.operator_name', true), ''),
+  add column token bigint default nullif(current_setting('hub.token_id', true), '')::bigint,
+  add column address text default nullif(current_setting('hub.address', true), '');
+/**
+ * The transaction that wrote the line. Lines are numbered before they are committed, so who follows the log by their numbers alone
+ * would miss those that are committed late.
+ */
+alter table hub.audit add column xact xid8;
+alter table hub.audit alter column xact set default pg_current_xact_id();
+create trigger note_operator after insert on hub.audit for each row when (new.operator is not null) execute function hub.note_operator();
 grant select, insert (tenant, member, action, target, detail) on hub.audit to dex_hub_admin;
 create policy followed on hub.audit for select to dex_hub_admin using (tenant = ${TENANT} and ${ROLE} in ('admin', 'auditor'));
 create policy admin on hub.audit for insert to dex_hub_admin with check (${IS_ADMIN} and member = ${MEMBER} and operator is null);
@@ -1211,4 +1249,124 @@ create policy operator on hub.audit for insert to dex_hub_admin with check (${OP
     alone:
       "create index concurrently if not exists audit_in_order on hub.audit (tenant, (coalesce(xact, '0'::xid8)), id)",
   },
+  `
+/** The owner of the other tables no longer has rights on this one, unless it is a superuser. The functions below need them. */
+grant select, insert, update, delete on hub_key.conversation_key to current_user;
+
+/** The conversations of the transaction's tenant that their projects no longer keep. */
+create function hub.expired(most int) returns table (id bigint, author int, source text, native_id text) language sql stable security definer set search_path = '' as $$
+  select c.id, c.author, c.source, c.native_id from hub.conversation c join hub.project p on p.tenant = c.tenant and p.id = c.project
+  where c.tenant = ${TENANT} and ${IS_EXPIRED}
+  order by c.author, c.id limit most $$;
+/**
+ * Forgets those of these conversations that have expired. The hashes are their names, by which they are not accepted again.
+ * Returns how many were forgotten.
+ */
+create function hub.forget_expired(ids bigint[], hashes bytea[]) returns int language plpgsql security definer set search_path = '' as $$
+declare due bigint[]; who record; one bigint; last_seq bigint; begin
+  -- Waits for a commit in progress. Only then is it known whether the conversation has expired.
+  perform from hub.conversation c where c.tenant = ${TENANT} and c.id = any (ids) order by c.id for update;
+  select array_agg(c.id) into due from hub.conversation c join hub.project p on p.tenant = c.tenant and p.id = c.project
+    where c.tenant = ${TENANT} and c.id = any (ids) and ${IS_EXPIRED};
+  for who in select c.author, array_agg(c.id order by c.id) as ids,
+      array_agg(m.name || '/' || c.source || ':' || c.native_id order by c.id) as refs
+    from hub.conversation c join hub.member m on m.tenant = c.tenant and m.id = c.author
+    where c.tenant = ${TENANT} and c.id = any (due) group by c.author
+  loop
+    delete from hub_key.conversation_key where tenant = ${TENANT} and conversation = any (who.ids);
+    delete from hub.chunk where tenant = ${TENANT} and conversation = any (who.ids);
+    delete from hub.conversation where tenant = ${TENANT} and id = any (who.ids);
+    insert into hub.tombstone (tenant, hash, member) select ${TENANT}, named.hash, who.author
+      from unnest(ids, hashes) as named (id, hash) where named.id = any (who.ids) on conflict do nothing;
+    insert into hub.audit (tenant, action, detail) values (${TENANT}, 'retention', jsonb_build_object('conversations', to_jsonb(who.refs)));
+    foreach one in array who.ids loop
+      update hub.feed set seq = seq + 1 where tenant = ${TENANT} returning seq into last_seq;
+      insert into hub.change (tenant, seq, conversation, deleted) values (${TENANT}, last_seq, one, true);
+    end loop;
+    insert into hub.receipt (tenant, member, conversations, why, seq) values (${TENANT}, who.author, cardinality(who.ids), 'retention', last_seq);
+  end loop;
+  return coalesce(cardinality(due), 0);
+end $$;
+/** Removes conversations of the transaction's tenant that were planned more than a week ago and never committed. */
+create function hub.remove_abandoned() returns int language plpgsql security definer set search_path = '' as $$
+declare due bigint[]; begin
+  select array_agg(c.id) into due from (select id from hub.conversation where tenant = ${TENANT} and rev = 0
+    and coalesce(planned_at, received_at) < now() - interval '7 days' limit 1000 for update skip locked) c;
+  delete from hub_key.conversation_key where tenant = ${TENANT} and conversation = any (due);
+  delete from hub.chunk where tenant = ${TENANT} and conversation = any (due);
+  delete from hub.conversation where tenant = ${TENANT} and id = any (due);
+  return coalesce(cardinality(due), 0);
+end $$;
+/** Conversations of the transaction's tenant with chunks that arrived after the last commit, more than a week ago. */
+create function hub.with_left_over(after_id bigint, most int) returns table (id bigint, rev bigint, head bytea, wrapped bytea)
+language sql stable security definer set search_path = '' as $$
+  select c.id, c.rev, c.head, k.wrapped from hub.conversation c join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id
+  where c.tenant = ${TENANT} and c.rev > 0 and c.id > after_id and coalesce(c.planned_at, c.received_at) < now() - interval '7 days'
+    and exists (select from hub.chunk later where later.tenant = c.tenant and later.conversation = c.id and later.stored_at > c.received_at
+      and later.stored_at < now() - interval '7 days')
+  order by c.id limit most $$;
+/** Removes the chunks that this revision does not name, a week after they arrived. */
+create function hub.remove_left_over(of_conversation bigint, of_rev bigint, named bytea[]) returns int language plpgsql security definer set search_path = '' as $$
+declare removed int; begin
+  perform from hub.conversation where tenant = ${TENANT} and id = of_conversation and rev = of_rev
+    and coalesce(planned_at, received_at) < now() - interval '7 days' for update;
+  if not found then return 0; end if;
+  delete from hub.chunk where tenant = ${TENANT} and conversation = of_conversation and hash <> all (named) and stored_at < now() - interval '7 days';
+  get diagnostics removed = row_count;
+  return removed;
+end $$;
+
+/** The record of a deleted tenant. It contains nothing of its content. */
+create table hub.tenant_receipt (
+  id bigint primary key generated always as identity,
+  name text not null,
+  at timestamptz not null default now(),
+  members int not null,
+  conversations bigint not null,
+  /** When the last row was deleted. */
+  rows_gone_at timestamptz,
+  /** When the keys were removed from the files of PostgreSQL's tables. */
+  key_gone_at timestamptz
+);
+alter table hub.tenant_receipt enable row level security;
+alter table hub.tenant_receipt force row level security;
+create policy owner on hub.tenant_receipt to current_user using (true) with check (true);
+grant select on hub.tenant_receipt to dex_hub_admin;
+create policy operator on hub.tenant_receipt for select to dex_hub_admin using (${OPERATOR} is not null);
+grant select (id, key_gone_at), update (key_gone_at) on hub.tenant_receipt to dex_hub_keys;
+create policy keys on hub.tenant_receipt to dex_hub_keys using (true) with check (true);
+/**
+ * Deletes a part of a tenant whose time has come: its keys first, after which nothing of it can be read, and then a limited number of rows.
+ * Returns false if nothing is left to do, or while a cluster still has words of it.
+ */
+create function hub.delete_tenant_part(most int) returns bool language plpgsql security definer set search_path = '' as $$
+declare one hub.tenant; part text; done int; begin
+  select * into one from hub.tenant t where t.delete_at <= now() order by t.id limit 1 for update skip locked;
+  if not found then return false; end if;
+  if one.wrapped_key <> '' then
+    insert into hub.tenant_receipt (name, members, conversations) select one.slug,
+      (select count(*) from hub.member where tenant = one.id), (select count(*) from hub.conversation where tenant = one.id and rev > 0);
+    insert into hub.operator_audit (action, tenant, target) values ('tenant_deleted', one.slug, one.slug);
+    delete from hub_key.conversation_key where tenant = one.id;
+    delete from hub.token where tenant = one.id;
+    delete from hub.invitation where tenant = one.id;
+    delete from hub.identity_provider where tenant = one.id;
+    update hub.member set disabled_at = coalesce(disabled_at, now()) where tenant = one.id;
+    delete from hub.word_index where tenant = one.id;
+    update hub.tenant set wrapped_key = '' where id = one.id;
+    return true;
+  end if;
+  foreach part in array array['hub.chunk', 'hub.conversation', 'hub.change', 'hub.audit', 'hub_key.conversation_key', 'hub.break_glass'] loop
+    execute format('delete from %s where tenant = $1 and ctid = any (array(select ctid from %s where tenant = $1 limit $2))', part, part) using one.id, most;
+    get diagnostics done = row_count;
+    if done > 0 then return true; end if;
+  end loop;
+  if exists (select from hub.word_copy where tenant = one.id) then return false; end if;
+  delete from hub.tenant where id = one.id;
+  update hub.tenant_receipt r set rows_gone_at = now() where r.name = one.slug and r.rows_gone_at is null;
+  return true;
+end $$;
+revoke execute on function hub.expired, hub.forget_expired, hub.remove_abandoned, hub.with_left_over, hub.remove_left_over, hub.delete_tenant_part from public;
+grant execute on function hub.expired, hub.forget_expired, hub.remove_abandoned, hub.with_left_over, hub.remove_left_over, hub.delete_tenant_part to dex_hub_index;
+`,
 ]

@@ -195,7 +195,7 @@ export async function forgetIn(
   await query("delete from hub.conversation where id = any ($1)", [ids])
   await query(
     "insert into hub.tombstone (tenant, hash, member) select $1, unnest($2::bytea[]), $3 on conflict do nothing",
-    [author.tenant, conversations.map((one) => tombstoneOf(tenant, author, one)), author.member],
+    [author.tenant, conversations.map((one) => tombstoneOf(tenant, author.member, one)), author.member],
   )
   const readable = stored.filter(({ rev }) => rev > 0)
   if (readable.length > 0)
@@ -260,8 +260,9 @@ function nameOf(source: string, id: string): string {
   return `${source}:${id}`
 }
 
-function tombstoneOf(tenant: TenantKey, viewer: Viewer, { source, id }: { source: string; id: string }): Buffer {
-  return tenant.name(`${sourceWithOwner({ owner: String(viewer.member), source })}:${id}`)
+/** The keyed hash of a conversation's name, by which the hub recognises it after it was forgotten. */
+export function tombstoneOf(tenant: TenantKey, author: number, { source, id }: { source: string; id: string }): Buffer {
+  return tenant.name(`${sourceWithOwner({ owner: String(author), source })}:${id}`)
 }
 
 async function areForgotten(
@@ -270,7 +271,7 @@ async function areForgotten(
   viewer: Viewer,
   conversations: { source: string; id: string }[],
 ): Promise<boolean[]> {
-  const hashes = conversations.map((conversation) => tombstoneOf(tenant, viewer, conversation))
+  const hashes = conversations.map((conversation) => tombstoneOf(tenant, viewer.member, conversation))
   const rows = await query<{ hash: Buffer }>("select hash from hub.tombstone where hash = any ($1)", [hashes])
   const forgottenHashes = new Set(rows.map(({ hash }) => hash.toString("hex")))
   return hashes.map((hash) => forgottenHashes.has(hash.toString("hex")))

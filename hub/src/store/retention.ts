@@ -1,49 +1,37 @@
 import { recordAudit } from "./audit.ts"
-import type { Query, Viewer } from "./connection.ts"
-import type { Keyring } from "./keyring.ts"
-import { asOwner } from "./owner.ts"
+import type { Database, Query } from "./connection.ts"
 import { requireProject } from "./people.ts"
-import { forgetIn } from "./push.ts"
+import { tombstoneOf } from "./push.ts"
+import { tenantKeyOf } from "./tenant.ts"
 
 /** The number of conversations per transaction, so that pushes wait only for a moment. */
 const CONVERSATIONS_PER_TRANSACTION = 100
 
-const SELECT_EXPIRED = `select c.tenant, c.author as member, m.role, m.name, c.source, c.native_id as id, t.slug, t.wrapped_key
-  from hub.conversation c join hub.project p on p.tenant = c.tenant and p.id = c.project
-  join hub.member m on m.tenant = c.tenant and m.id = c.author join hub.tenant t on t.id = c.tenant
-  where c.rev > 0 and p.retention_days is not null
-    and coalesce(c.ended_at, (extract(epoch from c.received_at) * 1000)::bigint) < $1 - p.retention_days * 86400000::bigint
-  order by c.tenant, c.author, c.id limit $2`
-
-type ExpiredConversation = Viewer & { source: string; id: string; slug: string; wrapped_key: Buffer }
+type ExpiredConversation = { id: number; author: number; source: string; native_id: string }
 
 /**
- * Forgets conversations that have exceeded their project's retention period, even if their authors have left. Returns the number
- * of forgotten conversations.
+ * Forgets a tenant's conversations that have exceeded their project's retention period, even if their authors have left. The
+ * database decides which ones these are. Returns the number of forgotten conversations.
  */
-export async function forgetExpired(owner: string, keys: Keyring, now = Date.now()): Promise<number> {
+export async function forgetExpired(db: Database, tenant: number): Promise<number> {
   let total = 0
   for (;;) {
-    const count = await asOwner(owner, async (query) => forgetSome(query, keys, now))
-    total += count
-    if (count < CONVERSATIONS_PER_TRANSACTION) return total
+    const forgotten = await db.asIndex(tenant, async (query) => {
+      const rows = await query<ExpiredConversation>("select id, author, source, native_id from hub.expired($1)", [
+        CONVERSATIONS_PER_TRANSACTION,
+      ])
+      if (rows.length === 0) return 0
+      const key = await tenantKeyOf(db, query)
+      const hashes = rows.map(({ author, source, native_id }) => tombstoneOf(key, author, { source, id: native_id }))
+      const [row] = await query<{ n: number }>("select hub.forget_expired($1, $2) as n", [
+        rows.map(({ id }) => id),
+        hashes,
+      ])
+      return row!.n
+    })
+    total += forgotten
+    if (forgotten === 0) return total
   }
-}
-
-async function forgetSome(query: Query, keys: Keyring, now: number): Promise<number> {
-  const rows = await query<ExpiredConversation>(SELECT_EXPIRED, [now, CONVERSATIONS_PER_TRANSACTION])
-  const rowsByAuthor = Map.groupBy(rows, ({ tenant, member }) => `${tenant} ${member}`)
-  for (const authorRows of rowsByAuthor.values()) {
-    const { slug, wrapped_key, tenant, member, role, name } = authorRows[0]!
-    await forgetIn(
-      query,
-      keys.tenantKey({ slug, wrapped_key }),
-      { tenant, member, role, name },
-      authorRows,
-      "retention",
-    )
-  }
-  return rows.length
 }
 
 /** Sets how long a project keeps conversations. Without `days`, it keeps everything. */
