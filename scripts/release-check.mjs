@@ -1,7 +1,7 @@
 // Checks whether this commit can be released, and lists every problem. `npm run release:check` before the tag exists,
 // `npm run release:check -- --tag v1.2.3` on the tagged commit. Builds dist/; publishes nothing and changes nothing else. What could
 // not be checked is listed too, and is a failure without --partial. --offline fetches nothing; --schemas names a folder with the
-// published schemas.
+// published schemas, and --quick installs nothing.
 import { execFileSync, spawnSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -10,14 +10,16 @@ import { parseArgs } from "node:util"
 import { problemsOfPackage } from "./package-contents.mjs"
 import { filesWithPackageFields, PLACEHOLDER, repositoryOf } from "./package-fields.mjs"
 import { checkPublishedSchemas } from "./published-schemas.mjs"
+import { tryOut } from "./release/try-out.mjs"
 import { gitIn, problemsOfChangelog, problemsOfTag } from "./release-version.mjs"
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url))
-const { tag, partial, offline, schemas } = parseArgs({
+const { tag, partial, offline, quick, schemas } = parseArgs({
   options: {
     tag: { type: "string" },
     partial: { type: "boolean" },
     offline: { type: "boolean" },
+    quick: { type: "boolean" },
     schemas: { type: "string" },
   },
 }).values
@@ -35,6 +37,8 @@ const CHECKS = {
   "docs/reference.md is current": currentReference,
   "the package has the right files": rightPackage,
   "manifests match their published schemas": () => checkPublishedSchemas(ROOT, { folder: schemas, offline }),
+  "what can run here can be installed, run and removed": () =>
+    quick || offline ? { problems: [], unchecked: ["no file of the release was installed"] } : tryOut(ROOT),
 }
 
 let failed = 0

@@ -181,7 +181,7 @@ function registryEntry({ version, address, mcpName }: Release) {
   }
 }
 
-/** The manifest of the bundle (.mcpb), which contains the whole program. `npm run archives` makes the bundle. */
+/** The manifest of the bundle (.mcpb), which contains the whole program. `npm run release:files` makes the bundle. */
 function bundleManifest(release: Release, tools: readonly PluginTool[]) {
   const { address, node } = release
   const program = "dist/dex.js"

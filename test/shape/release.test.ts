@@ -106,7 +106,7 @@ test("every problem of a commit that is not ready is listed, with what to do", (
     "docs/words.md does not belong in the package",
   ])
     expect(text).toContain(said)
-  expect(text).toContain("8 of 9 failed.")
+  expect(text).toContain("8 of 10 failed.")
 })
 
 test("a release's notes are the version's section of the changelog", () => {
