@@ -69,9 +69,8 @@ async function answerWith(dex: Dex, input: AskInput, hooks: AskHooks, library: P
 }
 
 /** False if the person said that they never want a model. */
-async function mayMentionModels({ home, machine }: Dex): Promise<boolean> {
-  const { loadSettings } = await import("../config/load.ts")
-  return loadSettings({ file: home.config, env: machine.env }).settings["llm.offer"] !== "never"
+async function mayMentionModels({ home }: Dex): Promise<boolean> {
+  return (await import("../config/agent-offer.ts")).agentOfferAnswer(home.dir) !== "never"
 }
 
 /** The passages that the model sees first: those that search finds, and those of the best statements. */

@@ -96,13 +96,6 @@ export const SETTINGS = {
     ),
     { check: checkModelAgents, isUserOnly: true },
   ),
-  "llm.offer": setting(
-    choice(
-      ["no", "never"],
-      "Your answer when `dex ask` offered to let an agent write its answers. Unset, it offers once. never: answers do not mention models again.",
-    ),
-    { isUserOnly: true },
-  ),
   "llm.model": setting(
     text("The model's name, as the server knows it. If unset, an agent chooses its own.", { minLength: 1 }),
     { default: "gpt-4o-mini" },

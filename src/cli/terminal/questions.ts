@@ -2,6 +2,7 @@ import { existsSync } from "node:fs"
 import { homedir } from "node:os"
 import { createDex } from "../../app/dex.ts"
 import { VERSION } from "../../app/version.ts"
+import { agentOfferAnswer, saveAgentOfferAnswer } from "../../config/agent-offer.ts"
 import { dexHome } from "../../config/home.ts"
 import { loadSettings } from "../../config/load.ts"
 import { keyPlace, SERVER_KINDS } from "../../config/secret.ts"
@@ -48,7 +49,7 @@ export async function offerAgent(env: Record<string, string | undefined>): Promi
   const home = dexHome(env)
   if (!isTerminal() || isInsideAgent(env) || !existsSync(home.history)) return
   const { settings } = loadSettings({ file: home.config, env })
-  if (settings["llm.offer"] !== undefined || hasLlm(settings, { env, home: env.HOME ?? homedir() })) return
+  if (agentOfferAnswer(home.dir) !== undefined || hasLlm(settings, { env, home: env.HOME ?? homedir() })) return
   const { chooseAgent, agentName, describeSending } = await import("../../headless/choose.ts")
   const chosen = await chooseAgent("agent", env)
   if (chosen === undefined) return
@@ -66,7 +67,7 @@ export async function offerAgent(env: Record<string, string | undefined>): Promi
     output: process.stderr,
   })
   if (isCancel(answer)) throw new DexError("cancelled", "Nothing was sent.")
-  if (answer !== "yes") return writeSetting(home.config, "llm.offer", answer)
+  if (answer !== "yes") return saveAgentOfferAnswer(home.dir, answer)
   const { source } = chosen.agent
   const allowed = splitNames(settings["llm.allowed_agents"])
   writeSetting(home.config, "llm.provider", source)

@@ -136,7 +136,7 @@ export const uninstall = defineTool({
 
 /** The files and folders that dex writes into its own folder. What a person put there, such as recipes and agents of their own, does not match. */
 const OWN_ENTRY =
-  /^(?:(?:history|suggest|hub|pushed|index|knowledge|spending)(?:-\d+)?\.db[\w.-]*|(?:sync|embed|hub|knowledge|watch)\.lock|(?:config|places|picker|projects|limits|usage-line|view|watch|watch-service|integrations|hub)\.json|http-token|(?:hook|watch|sync|background)\.log|traces|late|listings|notes|chat-sessions|collections|damaged|embed-local|model-offered|map|tmp|bin|view|backups|forgetting)$/
+  /^(?:(?:history|suggest|hub|pushed|index|knowledge|spending)(?:-\d+)?\.db[\w.-]*|(?:sync|embed|hub|knowledge|watch)\.lock|(?:config|places|picker|projects|limits|usage-line|view|watch|watch-service|integrations|hub)\.json|http-token|(?:hook|watch|sync|background)\.log|traces|late|agent-offered|listings|notes|chat-sessions|collections|damaged|embed-local|model-offered|map|tmp|bin|view|backups|forgetting)$/
 
 /** The entries of dex's folder that may be deleted. Throws if a process of dex uses it. */
 async function ownEntries({ home, machine }: Dex): Promise<string[]> {
