@@ -14,7 +14,7 @@ const PROGRAM = programTests()
 const NODES = Number(process.env.DEX_TEST_CLUSTER ?? 0)
 const CLUSTER = [
   ...(NODES < 1 ? ["hub/test/opensearch.test.ts"] : []),
-  ...(NODES < 3 ? ["hub/test/forget-words.test.ts"] : []),
+  ...(NODES < 3 ? ["hub/test/forget-words.test.ts", "hub/test/cluster-faults.test.ts"] : []),
 ]
 
 const BUILD = "test/support/build.ts"

@@ -53,6 +53,10 @@ const CAMPAIGNS = {
   },
   pages: { file: "test/view/browser.test.ts", env: { DEX_HOSTILE_MESSAGES: "1000" } },
   hub: { file: "hub/test/push.test.ts", env: { DEX_HUB_KILLS: "200", DEX_HUB_ROUNDS: "60" } },
+  "hub-search": {
+    file: "hub/test/cluster-faults.test.ts",
+    env: { DEX_FAULTS: "100", DEX_SEED: String(Date.now() % 2 ** 31), DEX_PAUSE_SECONDS: "0", DEX_TEST_CLUSTER: "3" },
+  },
   hooks: { file: "test/torture/hooks.test.ts", env: { DEX_HOOKS: "100" } },
   load: { file: "test/torture/load.test.ts", env: { DEX_LOAD_SECONDS: "300" } },
   local: { file: "test/embed-local/model.timing.test.ts", env: { DEX_LOCAL_MODEL: "build" } },

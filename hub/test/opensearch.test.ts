@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto"
 import { existsSync } from "node:fs"
-import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import fc from "fast-check"
 import { describe, expect, onTestFinished, test } from "vitest"
@@ -35,6 +34,7 @@ import { ENGINES } from "./support/engines.ts"
 import { headNamed, pushOne, saying } from "./support/laptop.ts"
 import { followAll, newCluster, newIndexer, putInCluster } from "./support/opensearch.ts"
 import { hasPostgres } from "./support/postgres.ts"
+import { startProxy } from "./support/proxy.ts"
 import { asOperator, hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { opensearchAddress } from "./support/start-opensearch.ts"
 import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
@@ -523,24 +523,11 @@ describe.skipIf(!hasPostgres)("a hub", () => {
     await newProject(team, tenant, PROJECT, { own: [ann] })
     const real = await newCluster()
     const target = new URL(await opensearchAddress())
-    const sockets = new Set<Socket>()
-    let isCut = false
-    const proxy = createServer((socket) => {
-      if (isCut) return void socket.destroy()
-      const onward = connect(Number(target.port), target.hostname)
-      for (const [one, other] of [
-        [socket, onward],
-        [onward, socket],
-      ] as const) {
-        sockets.add(one)
-        one.on("error", () => other.destroy()).on("close", () => other.destroy())
-        one.pipe(other)
-      }
+    const proxy = await startProxy(Number(target.port))
+    const env = hubEnv(team, {
+      DEX_HUB_SEARCH_URL: `http://127.0.0.1:${proxy.port}`,
+      DEX_HUB_SEARCH_PREFIX: real.prefix,
     })
-    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve))
-    onTestFinished(() => void proxy.close())
-    const { port } = proxy.address() as AddressInfo
-    const env = hubEnv(team, { DEX_HUB_SEARCH_URL: `http://127.0.0.1:${port}`, DEX_HUB_SEARCH_PREFIX: real.prefix })
     await moveToCluster(team.asOwner, tenant)
     await push(team, ann, "a", ["a wombat"])
     const { url } = await startHub(env)
@@ -564,8 +551,7 @@ describe.skipIf(!hasPostgres)("a hub", () => {
     const refused = await asOperator({ ...env, DEX_HUB_SEARCH_SHARDS: "1024" }, ["check"], 1)
     expect(refused).toMatch(/OpenSearch refuses an index as the hub needs it \(400 validation_exception\)/)
     expect(Object.keys(await real.ask<object>({ method: "GET", path: `/${real.prefix}-check-*` }))).toEqual([])
-    isCut = true
-    for (const socket of sockets) socket.destroy()
+    proxy.cut()
     const away = await search()
     expect(away).toMatchObject({ status: 503, body: { error: { code: "search_unavailable" } } })
     expect(away.headers.get("retry-after")).toMatch(/^\d+$/)
@@ -573,7 +559,7 @@ describe.skipIf(!hasPostgres)("a hub", () => {
     expect((await ready()).status).toBe(200)
     await push(team, ann, "b", ["another wombat"])
     expect((await request(url, token, "POST", "/v1/tools/list", {})).status).toBe(200)
-    isCut = false
+    proxy.heal()
     await expect.poll(total).toBe(2)
     await expect.poll(async () => (await ready()).body).toBe("ready\n")
   })

@@ -1,13 +1,31 @@
 import { execFileSync, spawn } from "node:child_process"
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  globSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
 import type { Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import pg from "pg"
+import { childrenOf } from "../../../test/support/processes.ts"
 
 // Starts Debian's PostgreSQL for as long as this process lives.
 
-export type StartedPostgres = { url: (role: string, database: string) => string; files?: string }
+export type StartedPostgres = {
+  url: (role: string, database: string) => string
+  files?: string
+  /** Sends a signal to all of its processes. */
+  signal?(signal: NodeJS.Signals): void
+  /** Starts it again with its files, after it was killed. */
+  again?(): Promise<void>
+}
 
 /** The folder of its programs; undefined if it is not installed. */
 export function postgresPrograms(): string | undefined {
@@ -68,18 +86,29 @@ export async function startPostgres(settings = FAST, backup?: string): Promise<S
     folder,
     ...[...settings, "listen_addresses=", "max_connections=200"].flatMap((setting) => ["-c", setting]),
   ]
-  // When this process ends, the shell's input ends too. Then the shell stops the server and deletes its files.
-  const child = spawn("sh", ["-c", WITH_ITS_PARENT, folder, join(bin, "postgres"), ...args], {
-    ...as,
-    cwd: "/",
-    stdio: ["pipe", "ignore", "ignore"],
-    detached: true,
-  })
-  child.unref()
-  ;(child.stdin as Socket).unref()
   const url = (role: string, database: string) => `postgresql://${role}@/${database}?host=${encodeURIComponent(folder)}`
-  await until(() => runAs(url("postgres", "postgres"), "select 1"))
-  return { url, files }
+  const start = async () => {
+    // When this process ends, the shell's input ends too. Then the shell stops the server and deletes its files.
+    const child = spawn("sh", ["-c", WITH_ITS_PARENT, folder, join(bin, "postgres"), ...args], {
+      ...as,
+      cwd: "/",
+      stdio: ["pipe", "ignore", "ignore"],
+      detached: true,
+    })
+    child.unref()
+    ;(child.stdin as Socket).unref()
+    await until(() => runAs(url("postgres", "postgres"), "select 1"))
+  }
+  await start()
+  const signal = (sent: NodeJS.Signals) => {
+    const server = Number(readFileSync(join(files, "postmaster.pid"), "utf8").split("\n")[0])
+    for (const pid of [server, ...childrenOf(server)]) process.kill(pid, sent)
+  }
+  const again = async () => {
+    for (const lock of [join(files, "postmaster.pid"), ...globSync(join(folder, ".s.PGSQL.*"))]) rmSync(lock)
+    await start()
+  }
+  return { url, files, signal, again }
 }
 
 async function until(work: () => Promise<unknown>): Promise<void> {

@@ -12,6 +12,7 @@ export async function newTeam(options: { migrated?: boolean } = {}): Promise<Tea
   const database = await newDatabase(options)
   const db = openTest(database)
   const client = new pg.Client({ connectionString: database.owner })
+  client.on("error", () => {}) // a test may stop the server
   await client.connect()
   onTestFinished(() => client.end())
   // One after the other, because a connection runs one statement at a time.
