@@ -25,7 +25,13 @@ export type CosineSpread = { centre: number; deviation: number }
  * really related. `scoreOf` computes a message's score from its cosine and its position in this list (0 is the nearest). On the
  * same scale, the best message by words has the score 1.
  */
-export type NearestMessages = { hits: IndexHit[]; minCosine: number; scoreOf: CosineScore }
+export type NearestMessages = {
+  hits: IndexHit[]
+  minCosine: number
+  scoreOf: CosineScore
+  /** Scores a message in the list of messages, if that differs from its score in the list of conversations. */
+  messageScoreOf?: CosineScore
+}
 type CosineScore = (cosine: number, place: number) => number
 
 /** The constant of reciprocal rank fusion, as in the original paper, and the score of the nearest message. */
@@ -67,7 +73,9 @@ export function fuseRankings({ messages, conversations, plan }: Ranking, nearest
     show: showIfNearest,
   }
   return {
-    messages: fuseRows(messages, nearest, byMessage).sort(compareByScore),
+    messages: fuseRows(messages, { ...nearest, scoreOf: nearest.messageScoreOf ?? nearest.scoreOf }, byMessage).sort(
+      compareByScore,
+    ),
     conversations: fuseRows(conversations, nearest, byConversation).sort((a, b) =>
       compareByScore({ ...a.best, score: a.score }, { ...b.best, score: b.score }),
     ),

@@ -66,11 +66,10 @@ export async function addVectorResults(
     return { fused: fuseRankings(lexical, { hits, minCosine: near, scoreOf: scoreByRank }), isNear, degraded }
   const isCovered = (await readCoverage()) >= MIN_COVERAGE
   const minCosine = isCovered || !Number.isFinite(near) ? near : Math.min(near, minNearCosine(spread))
-  return {
-    fused: fuseRankings(lexical, { hits, minCosine, scoreOf: scoreByDistance(spread, isCovered) }),
-    isNear,
-    degraded,
-  }
+  const scoreOf = scoreByDistance(spread, isCovered)
+  // Single messages are found by nearness far less often than conversations are, so they never get the greater weight.
+  const messageScoreOf = scoreByDistance(spread, true)
+  return { fused: fuseRankings(lexical, { hits, minCosine, scoreOf, messageScoreOf }), isNear, degraded }
 }
 
 type VectorResults = { hits: IndexHit[]; spread: CosineSpread; near: number; embedder: string; degraded: string[] }

@@ -128,6 +128,7 @@ describe("fusion", () => {
     const nearest = {
       ...near(vectors, "customers signed out", 0.3),
       scoreOf: scoreByDistance({ centre: 0, deviation: 0.2 }, false),
+      messageScoreOf: scoreByDistance({ centre: 0, deviation: 0.2 }, true),
     }
     const { conversations, messages } = fuseRankings(lexical, nearest)
     const row = (id: string) => conversations.find(({ ref }) => ref.id === id)!
@@ -141,6 +142,8 @@ describe("fusion", () => {
     expect(row("long").others.map(({ number }) => number)).toContain(1)
     expect(row("near")).toMatchObject({ rank_source: "vector", best: { number: 1 } })
     expect(row("words")).toMatchObject({ rank_source: "lexical", best: { number: 1 } })
+    const asMessage = messages.find(({ ref }) => ref.id === "near")!
+    expect(row("near").score / asMessage.score).toBeCloseTo(4)
     const unrelated = fuseRankings(lexical, { ...nearest, minCosine: 2 }).conversations
     expect(unrelated.map(({ ref }) => ref.id).toSorted()).toEqual(["long", "words"])
   })
