@@ -3,6 +3,7 @@ import { once } from "node:events"
 import { text } from "node:stream/consumers"
 import { describe, expect, test } from "vitest"
 import { adminRoutes } from "../../src/hub-client/admin-routes.ts"
+import { tempDir } from "../../test/support/temp.ts"
 import { redeemOperatorCode } from "../src/store/operators.ts"
 import { hubWithPeople } from "./support/people.ts"
 import { hasPostgres } from "./support/postgres.ts"
@@ -68,7 +69,7 @@ describe.skipIf(!hasPostgres)("the OpenAPI document", () => {
             "--generation-database",
             "none",
           ],
-          { env: { PATH: process.env.PATH, NO_COLOR: "1" } },
+          { cwd: tempDir(), env: { PATH: process.env.PATH, NO_COLOR: "1" } },
         )
         const ended = once(child, "exit")
         const [out] = await Promise.all([text(child.stdout), text(child.stderr)])
