@@ -39,6 +39,7 @@ import {
   type UnknownLimits,
 } from "./limits.ts"
 import { createTeamMcp } from "./mcp.ts"
+import { openApiDocument } from "./openapi.ts"
 import { frontPage, PAGE_HEADERS } from "./page.ts"
 
 /** The parts of a running hub that its routes need. */
@@ -136,7 +137,7 @@ export function createHubApp({
   app.get("/v1/login", (c) => c.json({ methods: [...(login ? ["device"] : []), "token", "invitation"] }))
   if (limits) app.use("/v1/login/invitation", limitLogins(limits))
   app.post("/v1/login/invitation", limitJson, async (c) => {
-    const { code } = await jsonOf<{ code?: unknown }>(c)
+    const code = await codeOfBody(c)
     return c.json({ token: await redeemInvitation(db, String(code)) })
   })
   if (login) {
@@ -150,9 +151,10 @@ export function createHubApp({
     const identifyByAnyToken = identifyWith((token) => (isOwnToken(token) ? identify(db, token) : holderOf(token)))
     app.use("/mcp", withChallenge(settings), identifyByAnyToken)
   }
+  app.get("/v1/openapi.json", (c) => c.json(openApiDocument(version)))
   if (limits) app.use("/v1/admin/login", limitLogins(limits))
   app.post("/v1/admin/login", limitJson, async (c) => {
-    const { code } = await jsonOf<{ code?: unknown }>(c)
+    const code = await codeOfBody(c)
     return c.json(await redeemOperatorCode(db, String(code)))
   })
   const identifyByOwnToken = identifyWith((token) => identify(db, token))
@@ -350,6 +352,12 @@ async function jsonOf<T>(c: Context): Promise<T> {
   } catch {
     throw new HubProblem(400, "invalid", "The body is not JSON.") // the position of the error does not matter
   }
+}
+
+/** The one-time code in a body. Any other value is a code that nobody has. */
+async function codeOfBody(c: Context): Promise<string> {
+  const body = await jsonOf<{ code?: unknown } | null>(c)
+  return String(body?.code).replaceAll("\0", "")
 }
 
 /** Answers a request that was refused or failed. */
