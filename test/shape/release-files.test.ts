@@ -16,6 +16,7 @@ import { tarGz, zip } from "../../scripts/release/archive.mjs"
 import { launchers, programFiles } from "../../scripts/release/bundles.mjs"
 import { channelFiles, sha256 } from "../../scripts/release/channels.mjs"
 import { SYSTEMS } from "../../scripts/release/systems.mjs"
+import { vsix } from "../../scripts/release/vsix.mjs"
 import { tempDir } from "../support/temp.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
@@ -109,6 +110,24 @@ test("an archive contains what dex loads, for one system, and every system's Nod
     expect(Buffer.from(sha512, "base64").length).toBe(64)
     if (/linux|win32/.test(system)) expect(node.split("@")[1]).toBe(devDependencies.node)
   }
+})
+
+test("the extension for VS Code is packed with every file that it loads, and names them to the editor", () => {
+  const files = new Map(unzip(vsix(ROOT)).map(({ path, bytes }) => [path, bytes.toString()]))
+  const { version: packed, main } = JSON.parse(files.get("extension/package.json")!) as {
+    version: string
+    main: string
+  }
+  expect(packed).toBe(version)
+  const code = files.get(join("extension", main))!
+  for (const [, file] of code.matchAll(/require\("\.\/([^"]+)"\)/g))
+    expect(files.has(`extension/${file}`), file).toBe(true)
+  const manifest = files.get("extension.vsixmanifest")!
+  expect(manifest).toContain(`Id="dexctx" Version="${version}"`)
+  for (const [, path] of manifest.matchAll(/ Path="([^"]+)"/g)) expect(files.has(path!), path).toBe(true)
+  const types = files.get("[Content_Types].xml")!
+  for (const path of files.keys())
+    if (path !== "[Content_Types].xml") expect(types).toContain(`"${/\.\w+$/.exec(path)![0]}"`)
 })
 
 /** The archives of a release, made of a few bytes. */
