@@ -136,7 +136,7 @@ const archives = Object.fromEntries(
     const name = `dex-${version}-${system}`
     const files = [
       ...launchers(false),
-      { path: "node", bytes: Buffer.from('#!/bin/sh\n[ "${BROKEN:-}" ] && exit 1\necho "ran $*"\n'), isProgram: true },
+      { path: "node", bytes: Buffer.from('#!/bin/sh\n[ "$BROKEN" ] && exit 1\necho "ran $*"\n'), isProgram: true },
       { path: "lib/dist/dex.js", bytes: Buffer.alloc(0) },
       ...["LICENSE", "NODE_LICENSE"].map((path) => ({ path, bytes: Buffer.from(path) })),
     ]
