@@ -5,7 +5,7 @@ import { join } from "node:path"
 /** In the repository's address until somebody publishes it. `npm run release:check` refuses it. */
 export const PLACEHOLDER = "OWNER"
 /** Our other packages: their folders, and whether they are published. */
-const PACKAGES = { hub: false, "packages/embed-local": true, "packages/more-agents": false }
+const PACKAGES = { "editors/vscode": true, hub: false, "packages/embed-local": true, "packages/more-agents": false }
 const LOCAL_FILES = "src/embed/local-files.ts"
 
 /**
@@ -49,7 +49,7 @@ export function filesWithPackageFields(root) {
     const file = `${folder}/package.json`
     const published = isPublished ? { repository: { ...repository, directory: folder }, ...links } : {}
     files[file] = asJson({ ...JSON.parse(read(file)), version, ...published })
-    lock.packages[folder].version = version
+    if (lock.packages[folder]) lock.packages[folder].version = version
   }
   files["package-lock.json"] = asJson(lock)
   // dex runs the local model only if all its files are those that were published, package.json among them.

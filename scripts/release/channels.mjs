@@ -62,7 +62,7 @@ function archiveOf({ version, downloads, sums }, system, kind = "tar.gz") {
 /** @param {Channel} channel */
 function homebrewFormula(channel) {
   const { version, address, description } = channel
-  const onSystem = (/** @type {string} */ system, /** @type {string} */ processor, /** @type {string} */ archive) => {
+  const onProcessor = (/** @type {string} */ processor, /** @type {string} */ archive) => {
     const { url, sum } = archiveOf(channel, archive)
     return [`    on_${processor} do`, `      url "${url}"`, `      sha256 "${sum}"`, "    end"].join("\n")
   }
@@ -73,13 +73,13 @@ function homebrewFormula(channel) {
   license "MIT"
 
   on_macos do
-${onSystem("macos", "arm", "darwin-arm64")}
-${onSystem("macos", "intel", "darwin-x64")}
+${onProcessor("arm", "darwin-arm64")}
+${onProcessor("intel", "darwin-x64")}
   end
 
   on_linux do
-${onSystem("linux", "arm", "linux-arm64")}
-${onSystem("linux", "intel", "linux-x64")}
+${onProcessor("arm", "linux-arm64")}
+${onProcessor("intel", "linux-x64")}
   end
 
   def install

@@ -11,6 +11,7 @@ import { channelFiles, sha256 } from "./channels.mjs"
 import { npmPackage } from "./npm-package.mjs"
 import { sbomOf } from "./sbom.mjs"
 import { SYSTEMS } from "./systems.mjs"
+import { vsix } from "./vsix.mjs"
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url))
 const { to, only } = parseArgs({
@@ -33,6 +34,7 @@ if (only !== "npm") {
     write(name, bytes)
   }
   write(`dexctx-${version}.mcpb`, mcpBundle(ROOT))
+  write(`dexctx-${version}.vsix`, vsix(ROOT))
   for (const [name, bytes] of Object.entries(channelFiles(ROOT, archives))) write(name, bytes)
 }
 writeFileSync(join(to, "SHA256SUMS"), sums.join(""))

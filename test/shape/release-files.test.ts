@@ -16,6 +16,7 @@ import { tarGz, zip } from "../../scripts/release/archive.mjs"
 import { launchers, programFiles } from "../../scripts/release/bundles.mjs"
 import { channelFiles, sha256 } from "../../scripts/release/channels.mjs"
 import { SYSTEMS } from "../../scripts/release/systems.mjs"
+import { vsix } from "../../scripts/release/vsix.mjs"
 import { tempDir } from "../support/temp.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
@@ -111,13 +112,31 @@ test("an archive contains what dex loads, for one system, and every system's Nod
   }
 })
 
+test("the extension for VS Code is packed with every file that it loads, and names them to the editor", () => {
+  const files = new Map(unzip(vsix(ROOT)).map(({ path, bytes }) => [path, bytes.toString()]))
+  const { version: packed, main } = JSON.parse(files.get("extension/package.json")!) as {
+    version: string
+    main: string
+  }
+  expect(packed).toBe(version)
+  const code = files.get(join("extension", main))!
+  for (const [, file] of code.matchAll(/require\("\.\/([^"]+)"\)/g))
+    expect(files.has(`extension/${file}`), file).toBe(true)
+  const manifest = files.get("extension.vsixmanifest")!
+  expect(manifest).toContain(`Id="dexctx" Version="${version}"`)
+  for (const [, path] of manifest.matchAll(/ Path="([^"]+)"/g)) expect(files.has(path!), path).toBe(true)
+  const types = files.get("[Content_Types].xml")!
+  for (const path of files.keys())
+    if (path !== "[Content_Types].xml") expect(types).toContain(`"${/\.\w+$/.exec(path)![0]}"`)
+})
+
 /** The archives of a release, made of a few bytes. */
 const archives = Object.fromEntries(
   Object.keys(SYSTEMS).map((system) => {
     const name = `dex-${version}-${system}`
     const files = [
       ...launchers(false),
-      { path: "node", bytes: Buffer.from('#!/bin/sh\n[ "${BROKEN:-}" ] && exit 1\necho "ran $*"\n'), isProgram: true },
+      { path: "node", bytes: Buffer.from('#!/bin/sh\n[ "$BROKEN" ] && exit 1\necho "ran $*"\n'), isProgram: true },
       { path: "lib/dist/dex.js", bytes: Buffer.alloc(0) },
       ...["LICENSE", "NODE_LICENSE"].map((path) => ({ path, bytes: Buffer.from(path) })),
     ]
