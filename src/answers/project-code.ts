@@ -51,7 +51,7 @@ export async function codePieces(
   const pieces = found.stretches
     .flatMap((stretch) => piecesIn(stretch, words))
     .map((piece) => ({ ...piece, all: [piece.path, ...piece.headings, piece.text].join("\n") }))
-    .filter(({ all }) => shareContained(question, all) >= MIN_SHARE)
+    .filter(({ all }) => mayContainEnough(question, all) && shareContained(question, all) >= MIN_SHARE)
     .map(({ all, ...piece }) => ({ ...piece, share: shareWithPairs(question, all) }))
     .sort((a, b) => b.share - a.share)
   const best: CodePiece[] = []
@@ -63,6 +63,20 @@ export async function codePieces(
     if (stats?.isFile()) best.push({ ...piece, text: redactText(piece.text), at: Math.trunc(stats.mtimeMs) })
   }
   return { pieces: best, isComplete: found.isComplete }
+}
+
+/** How many first letters all forms of a word share. */
+const SHARED_LETTERS = 3
+
+/** False for most pieces that contain too little of the question, at a fraction of the cost of comparing stems. */
+function mayContainEnough({ words, weights }: WeightedQuestion, text: string): boolean {
+  const lower = text.toLowerCase()
+  const total = weights.reduce((sum, weight) => sum + weight, 0)
+  const possible = weights.reduce(
+    (sum, weight, i) => sum + (lower.includes(words[i]!.slice(0, SHARED_LETTERS).toLowerCase()) ? weight : 0),
+    0,
+  )
+  return possible >= MIN_SHARE * total
 }
 
 function piecesIn({ path, first, lines }: LineStretch, words: string[]) {
