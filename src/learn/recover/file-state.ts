@@ -6,6 +6,10 @@ import type { Hunk } from "../../core/conversation.ts"
  */
 export type FileState = { lines: readonly (string | undefined)[]; count?: number }
 
+/** Transcripts are anybody's text. No file is followed that has more lines or characters than these. */
+const MAX_LINES = 2_000_000
+const MAX_CHARS = 1 << 26
+
 export const NOTHING_KNOWN: FileState = { lines: [] }
 
 /** One time that a message shows something of a file, or changes it. */
@@ -56,6 +60,7 @@ function withLines(
   { first, lines: seen, reachesEnd }: Extract<Sighting, { type: "lines" }>,
 ): FileState | undefined {
   const end = first - 1 + seen.length
+  if (end > MAX_LINES) return undefined
   if (count !== undefined && (end > count || (reachesEnd && end !== count))) return undefined
   if (reachesEnd && lines.length > end) return undefined
   const merged = [...lines]
@@ -115,6 +120,8 @@ function withReplacements(text: string, { hunks, replaced }: Change): string | u
 function withReplacement(text: string, { old, new: replacement, all }: Replacement): string | undefined {
   const at = old === "" ? -1 : text.indexOf(old)
   if (at === -1) return undefined
+  const growth = all ? replacement.length / old.length : 1
+  if (text.length * Math.max(1, growth) + replacement.length > MAX_CHARS) return undefined
   if (all) return text.replaceAll(old, () => replacement)
   if (text.includes(old, at + 1)) return undefined
   return text.slice(0, at) + replacement + text.slice(at + old.length)
@@ -129,15 +136,16 @@ const NO_FINAL_NEWLINE = "\\"
 
 /** Applies a hunk at a line. Undefined if a known line differs from what the hunk says was there. */
 function withHunk(state: FileState, hunk: Hunk, change: Change, start: number): FileState | undefined {
+  if (!Number.isSafeInteger(start) || start < 0 || start > MAX_LINES) return undefined
   const { lines, count } = state
   const before: string[] = []
   const after: (string | undefined)[] = []
   let endedWithoutNewline = false
   let endsWithoutNewline = false
   const added = change.replaced.flatMap((one) => one.new.split("\n"))
-  const beginning = hunk.lines.filter((line) => line.startsWith("-") || line.startsWith(" ")).length > 0
+  const hasOldLines = hunk.lines.some((line) => line.startsWith("-") || line.startsWith(" "))
   // A hunk without old lines says after which line it inserts.
-  const from = beginning ? Math.max(0, start - 1) : start
+  const from = hasOldLines ? Math.max(0, start - 1) : start
   for (const [i, line] of hunk.lines.entries()) {
     const text = line.slice(1)
     if (line.startsWith(NO_FINAL_NEWLINE)) {

@@ -115,6 +115,21 @@ describe("from what messages show", () => {
   })
 })
 
+describe("a transcript that was made to harm", () => {
+  test("cannot make a text grow without limit", () => {
+    const grow = Array.from({ length: 12 }, () => edit("a", "a".repeat(20), 0, [], { replace_all: true })).map(
+      (step) => ({ ...step, hunks: [] }),
+    )
+    expect(recovered(turns(write("a"), ...grow)).text).toBeUndefined()
+  })
+
+  test("cannot name a line that no file has", () => {
+    for (const start of [1e15, 1e9, 1.5, Number.NaN, -5])
+      expect(recovered(turns(edit("a", "b", start, ["-a", "+b"]))).state.lines.length).toBeLessThan(100)
+    expect(recovered(turns(read(9_999_990, ["a", "b"]))).state.lines).toEqual([])
+  })
+})
+
 describe("with the lines of a commit", () => {
   const change = edit("b", "B", 1, [" a", "-b", "+B", " c"])
   const version = (text: string, at: number, name = text): Version => ({ text, at, name })
