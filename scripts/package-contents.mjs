@@ -8,7 +8,7 @@ const NEEDED = [
 ]
 const ALLOWED = /^(dist\/|recipes\/|README\.md$|CHANGELOG\.md$|LICENSE$|package\.json$)/
 /** The most bytes of the package, slightly more than its current size, so that whoever makes it grow notices and explains why. */
-const MOST_BYTES = 2_300_000
+const MOST_BYTES = 2_260_000
 
 /**
  * The problems of a package, as `npm pack --json` describes it: it must contain the program and nothing else of the repository,

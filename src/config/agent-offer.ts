@@ -1,7 +1,8 @@
-import { readFileSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { readText } from "../core/read-file.ts"
 
-// What the person answered when `dex ask` offered to let an agent write its answers: a small file in dex's folder. It is no
+// Keeps the answer that the person gave when `dex ask` offered to let an agent write its answers: a small file in dex's folder. It is no
 // setting: to be asked again, delete the file.
 
 const FILE = "agent-offered"
@@ -9,7 +10,7 @@ const FILE = "agent-offered"
 /** The answer, or undefined if the person has not been asked yet. */
 export function agentOfferAnswer(folder: string): string | undefined {
   try {
-    return readFileSync(join(folder, FILE), "utf8")
+    return readText(join(folder, FILE), 16)
   } catch {
     return undefined
   }
