@@ -72,6 +72,7 @@ export function runImageSteps(modules) {
         break
       case "VOLUME":
       case "EXPOSE":
+      case "ARG": // names the base image
         break
       default:
         throw new Error(`hub/Dockerfile has ${word}, which this script does not know.`)

@@ -96,6 +96,7 @@ const CASES: Record<string, string[][]> = {
   fix: [["quokkaword is not a function"]],
   why: [["HEAD"], ["guide.md"], ["HEAD", "--pr"]],
   blame: [["src"], ["HEAD"], ["guide.md"], ["guide.md", "--porcelain"]],
+  recover: [["src/token.ts"], ["src/token.ts", "--at", REF, "--print"]],
   suggest: [["--error", "quokkaword is not a function"], ["--file", "src/a.ts"], []],
   tests: [[]],
   decisions: [["--all"]],

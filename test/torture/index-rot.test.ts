@@ -332,6 +332,8 @@ function damaged(path: string, sql: string): void {
 function asOlder(path: string): void {
   const db = openSqlite(path)
   for (const table of ["word", "block_sum", "access", "access_total", "project_total"]) db.exec(`drop table ${table}`)
+  for (const table of ["vector_group", "vector", "vector_bits", "vector_space"]) db.exec(`drop table ${table}`)
+  db.exec(MIGRATIONS.find(([name]) => name === "002-vectors")![1])
   db.exec("delete from meta where key in ('summed', 'token_twin')")
   db.unsafeMode(true)
   for (const [table, column] of [
