@@ -76,7 +76,7 @@ export function kindName(kind: string): string {
  * A test compares them with the definitions.
  */
 export const WORDS_AFTER_DEX =
-  `search find list ls index show open get timeline scan read resume fix blame suggest tests decisions note notes
+  `search find list ls index show open get timeline scan read resume recover fix blame suggest tests decisions note notes
   suggestions feedback report subscribe subscriptions unsubscribe docs traces trace stats usage cost costs guide sync sources doctor secrets forget rm
   private project mute reindex gc backup restore share export hub import eval config why ask chat map digest rules install uninstall handover
   watch pick view serve hook completions help -h --help version -v -V --version --plain`.split(/\s+/)
