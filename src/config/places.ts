@@ -5,9 +5,9 @@ import type { Home } from "./home.ts"
 import { readObject } from "./load.ts"
 import { replaceFile } from "./write.ts"
 
-/** The folders of every project, in `places.json`. A copy of what the history knows, for those that do not open it. */
+/** The folders of every project, in `places.json`. A copy of what is in the history, for code such as hooks that must not open the database. */
 export type Places = {
-  /** The project to which a folder belongs that is one of its places. Undefined if dex does not know the folder. */
+  /** The project that has this folder. Undefined if dex does not know the folder. */
   projectOf(place: string): string | undefined
   /** The project's own folder and its others. */
   foldersOf(project: string): string[]

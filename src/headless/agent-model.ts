@@ -236,7 +236,7 @@ function refusalError(
     return new DexError(
       "llm_no_model",
       model === undefined
-        ? `${name} has no such model${reason}. Choose one there, or: dex config set llm.model …`
+        ? `${name} does not have the model that it is set to use${reason}. Choose another in its settings, or: dex config set llm.model …`
         : `${name} has no model ${model}${reason}. \`dex config unset llm.model\` leaves the choice to ${name}.`,
     )
   return new DexError(

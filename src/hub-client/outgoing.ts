@@ -288,7 +288,7 @@ function pathInside(relative: string): string | undefined {
   return short.replace(WORKTREE, "") || undefined
 }
 
-/** The path with slashes, without `..`, and without the prefix that Windows may put before a drive. */
+/** Writes a Windows path with forward slashes and without the prefix `\\\\?\\`, and resolves `..` in absolute paths. */
 function normalisePath(path: string): string {
   const slashes = /^(?:[A-Za-z]:[\\/]|\\\\)/.test(path) || !path.includes("/") ? path.replaceAll("\\", "/") : path
   const withoutPrefix = slashes.replace(/^\/\/\?\/(?=[A-Za-z]:)/, "")

@@ -211,12 +211,12 @@ async function removeLeaving(parts: PushParts, report: PushReport): Promise<void
     }
 }
 
-const MAX_REFUSED = 1_000
+const MAX_REFUSED_AT_ONCE = 1_000
 
 async function retryRefused(parts: PushParts, report: PushReport): Promise<void> {
   const { pushed, now, retriesRefused } = parts
   const batches = new Batches(parts, report)
-  for (const row of pushed.inState("refused", MAX_REFUSED)) {
+  for (const row of pushed.inState("refused", MAX_REFUSED_AT_ONCE)) {
     if (isPastDeadline(parts)) break
     const hasSecret = row.rules !== undefined
     const isDue = hasSecret

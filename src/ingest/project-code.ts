@@ -186,7 +186,7 @@ function projectPaths(project: string, paths: string[]): CompleteProject {
   return {
     hasFile: (path) => files.has(path),
     hasFolder: (folder) => folders.has(folder),
-    goModule: goModuleOf(moduleIn),
+    goModule: nearestGoModule(moduleIn),
     modules: JSON.stringify(modules.filter(([, module]) => module !== undefined)),
   }
 }
@@ -200,7 +200,7 @@ function storedPaths(knowledge: Knowledge, project: string, root: string): Proje
   return {
     hasFile: (path) => knowledge.code.hasCodeFile(project, path),
     hasFolder: (folder) => knowledge.code.hasCodeFolder(project, folder),
-    goModule: goModuleOf(goModules(root)),
+    goModule: nearestGoModule(goModules(root)),
   }
 }
 
@@ -216,7 +216,7 @@ function goModules(project: string): (folder: string) => string | undefined {
   }
 }
 
-function goModuleOf(moduleIn: (folder: string) => string | undefined): ProjectPaths["goModule"] {
+function nearestGoModule(moduleIn: (folder: string) => string | undefined): ProjectPaths["goModule"] {
   return (path) => {
     for (const folder of withParents(posix.dirname(path))) {
       const module = moduleIn(folder)

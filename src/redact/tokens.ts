@@ -146,8 +146,8 @@ function judgeBase64(text: string, start: number, end: number, spans: Span[]): v
 }
 
 /**
- * Finds the beginning of the next run, or -1. If one of 20 characters cannot be part of a run, the search continues after the
- * last such character.
+ * Returns the start of the next run of at least MIN_RUN_LENGTH characters, or -1. It checks each window from its end, and continues
+ * after a character that cannot be part of a run.
  */
 function nextRun(text: string, from: number): number {
   const length = text.length

@@ -148,7 +148,7 @@ describe("every failure of an agent is a readable sentence", () => {
   test("it has no such model", async () => {
     const error = '{"type":"error","error":{"name":"APIError","data":{"message":"model: nosuch","statusCode":404}}}'
     expect(await says(`${printScript(error)}\nexit 1`, { agent: "opencode", program: "opencode" })).toMatch(
-      /^llm_no_model: OpenCode has no such model \(404: model: nosuch\)/,
+      /^llm_no_model: OpenCode does not have the model that it is set to use \(404: model: nosuch\)/,
     )
   })
 

@@ -37,7 +37,7 @@ export async function releaseLease(db: Database, { tenant, lease, holder }: Leas
   await db.asIndex(tenant, (query) => query(RELEASE, [lease, holder]))
 }
 
-/** Publishes the number of the newest change that searches find. Null if there is no complete index. False if the lease is lost. */
+/** Publishes `followed`, the newest change that searches find, or null if there is no complete index. Returns false if the lease is lost. */
 export async function saveFollowed(
   db: Database,
   { tenant, lease, holder }: Lease,

@@ -147,7 +147,7 @@ export function countMatches(db: Db, filter: IndexFilter): MatchCount {
   const { match, terms, isBounded, values } = prepared
   checkBlocks(db, terms)
   const maxCount = COUNT_LIMIT + 1
-  const query = rowQuery(db, isBounded ? queriesFor(db).count : COUNT_SQL, { count: "integer", bad: [0, 1] })
+  const query = rowQuery(db, isBounded ? queriesFor(db).count : UNBOUNDED_COUNT_SQL, { count: "integer", bad: [0, 1] })
   const { count, bad } = query.get({
     ...{ match, most: maxCount },
     ...(isBounded ? values : { highest: values.highest }),
@@ -260,7 +260,8 @@ function boundedSql(IS_BAD: string, IS_BAD_SIZE: string) {
 // An index built by 0.1.0 has no second copies to compare.
 const BOUNDED_SQL = { checked: boundedSql(IS_DAMAGED_DOC, IS_DAMAGED_SIZE), older: boundedSql("d.id is null", "0") }
 const UNBOUNDED_SQL = { checked: findSql(IS_DAMAGED_SIZE), older: findSql("0") }
-const COUNT_SQL =
+/** Counts documents without their checksums, so it never finds a damaged one. */
+const UNBOUNDED_COUNT_SQL =
   "select count(*) as count, 0 as bad from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
 
 /** The queries for this index. */

@@ -65,8 +65,8 @@ export function deleteVectors(db: Db, docs: number[]): void {
 }
 
 /**
- * Returns documents that were not processed, newest first: the newest have the smallest numbers. `after` is the last one of the previous
- * call, so that a long job does not repeat work. `match` restricts the result to documents that match this FTS5 expression.
+ * Returns documents that this embedder has not embedded yet, newest first: the newest have the smallest numbers. To page, pass the last
+ * number of the previous call as `after`. `match` restricts the result to documents that match this FTS5 expression.
  */
 export function missingVectors(db: Db, embedder: string, limit: number, after = 0, match?: string): number[] {
   const space = spaceNamed(db, embedder)?.id ?? 0

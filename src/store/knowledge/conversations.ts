@@ -134,7 +134,10 @@ function refOf(db: Db, name: string): Ref | undefined {
   return row && refFrom(row.source, row.id)
 }
 
-/** Returns the conversations with the same root, except subagents. They may report the work of this one. */
+/**
+ * Returns the other conversations of the same tree, except subagents. Their facts may include the work of this one, so they are learned
+ * again when it is removed.
+ */
 export function possibleReporters(db: Db, ref: Ref): { name: string; ref: Ref }[] {
   const rows = rowQuery(
     db,

@@ -48,7 +48,10 @@ export function checkPatterns(patterns: readonly Pattern[]): void {
   if (patterns.length === 0)
     throw new DexError("usage", "What should be watched? For example: dex subscribe 'file:src/auth/**'")
   if (patterns.length > MAX_PATTERNS)
-    throw new DexError("usage", `A subscription can have at most ${MAX_PATTERNS} patterns. Create a second one.`)
+    throw new DexError(
+      "usage",
+      `A subscription can have at most ${MAX_PATTERNS} patterns. Create another subscription for the rest.`,
+    )
   for (const { type, pattern } of patterns) {
     const wrong = type === "file" ? globProblem(pattern) : wordsProblem(pattern)
     if (wrong !== undefined)

@@ -49,7 +49,7 @@ export async function run(dex: Dex, input: SuggestInput) {
           knowledge,
           recent_change_days: settings["proactive.recent_change_days"],
           documents: kinds.has("document") ? await sectionsNaming(dex, moment) : undefined,
-          conversations: kinds.has("conversation") ? await conversationsNaming(dex, moment) : undefined,
+          conversations: kinds.has("conversation") ? await conversationsThatName(dex, moment) : undefined,
         },
         moment,
         {
@@ -150,7 +150,7 @@ async function sectionsNaming(dex: Dex, moment: Moment): Promise<NamingSection[]
   if ((await store.collections()).length === 0) return []
   const found: NamingSection[] = []
   for (const name of namesOf(moment)) {
-    const hits = await hitsNaming(dex, name, {
+    const hits = await hitsThatName(dex, name, {
       among: "docs",
       inside: moment.project,
       by: "message",
@@ -169,9 +169,9 @@ async function sectionsNaming(dex: Dex, moment: Moment): Promise<NamingSection[]
 const MAX_CONVERSATIONS_READ = 8
 
 /** Conversations in this project in which a person or an agent wrote the symbol's name. */
-async function conversationsNaming(dex: Dex, { symbol, project, session }: Moment): Promise<NamingConversation[]> {
+async function conversationsThatName(dex: Dex, { symbol, project, session }: Moment): Promise<NamingConversation[]> {
   if (symbol === undefined) return []
-  const hits = await hitsNaming(dex, symbol, {
+  const hits = await hitsThatName(dex, symbol, {
     among: "history",
     inside: project,
     project,
@@ -200,7 +200,7 @@ async function conversationsNaming(dex: Dex, { symbol, project, session }: Momen
 
 type NameSearch = Omit<SearchInput, "query" | "offset">
 
-async function hitsNaming(dex: Dex, name: string, search: NameSearch): Promise<SearchHit[]> {
+async function hitsThatName(dex: Dex, name: string, search: NameSearch): Promise<SearchHit[]> {
   const query = parseQuery(`"${name.replaceAll('"', " ")}"`, () => false)
   const { hits } = await searchHistory(await dex.store(), await dex.index(), { ...search, query, offset: 0 })
   return hits
