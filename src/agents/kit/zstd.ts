@@ -1,6 +1,6 @@
-import { closeSync, createWriteStream, mkdirSync, mkdtempSync, readSync, rmSync, statSync } from "node:fs"
+import { closeSync, mkdirSync, mkdtempSync, openSync, readSync, rmSync, statSync, writeSync } from "node:fs"
 import { join } from "node:path"
-import { Transform } from "node:stream"
+import { Writable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { createZstdDecompress, zstdDecompressSync } from "node:zlib"
 import { codeOf } from "../../core/error.ts"
@@ -31,24 +31,31 @@ export async function decompressZstd(source: string, scratch: string | undefined
   const remove = () => rmSync(folder, { recursive: true, force: true })
   const path = join(folder, "content")
   let sizeProblem: string | undefined
+  const open: number[] = []
   try {
     const { fd, stat } = openFile(source, { maxBytes: MAX_DECOMPRESSED_BYTES })
+    open.push(fd)
     const maxBytes = Math.min(MAX_DECOMPRESSED_BYTES, Math.max(ALWAYS_ALLOWED_BYTES, stat.size * MAX_RATIO))
+    const output = openSync(path, "wx", 0o600)
+    open.push(output)
     let bytes = 0
-    const limit = new Transform({
-      transform(chunk: Buffer, _encoding, done) {
+    // Writes at once: what a stream still holds when the file turns out to be damaged would be lost.
+    const writer = new Writable({
+      write(chunk: Buffer, _encoding, done) {
         bytes += chunk.length
-        if (bytes <= maxBytes) return done(null, chunk)
-        sizeProblem = `decompresses to more than ${maxBytes} bytes`
-        done(new Error(sizeProblem))
+        if (bytes > maxBytes) {
+          sizeProblem = `decompresses to more than ${maxBytes} bytes`
+          return done(new Error(sizeProblem))
+        }
+        try {
+          for (let at = 0; at < chunk.length; ) at += writeSync(output, chunk, at)
+          done()
+        } catch (error) {
+          done(error as Error)
+        }
       },
     })
-    await pipeline(
-      piecesOfFrames(fd, stat.size),
-      createZstdDecompress(),
-      limit,
-      createWriteStream(path, { mode: 0o600, flags: "wx" }),
-    ).finally(() => closeSync(fd))
+    await pipeline(piecesOfFrames(fd, stat.size), createZstdDecompress(), writer)
     return { path, remove }
   } catch (error) {
     if (error instanceof Error && "syscall" in error) {
@@ -60,6 +67,8 @@ export async function decompressZstd(source: string, scratch: string | undefined
     const written = statSync(path, { throwIfNoEntry: false })
     const problem = sizeProblem ?? `not readable as zstd: ${error instanceof Error ? error.message : String(error)}`
     return sizeProblem === undefined && written ? { path, problem, remove } : { problem, remove }
+  } finally {
+    for (const fd of open) closeSync(fd)
   }
 }
 
