@@ -17,29 +17,33 @@ export type Measure = {
   floor: (prepared: Prepared, nth: number) => Command
   /** A run must print this to count. */
   answer: RegExp
+  /** With fewer messages dex works in another way, so nothing is measured. */
+  minMessages?: number
   /** Throws if the two sides did not do the same. */
   check?: (prepared: Prepared) => void
 }
 
 const PAGES = 5
 
+const coldSync: Omit<Measure, "name" | "what"> = {
+  ...{ command: "sync", runs: 1, answer: /\d/ },
+  dex: ({ dex, env, home }) => ({ args: [dex, "sync"], env: { ...env, HOME: emptied(`${home}-sync`) }, cwd: home }),
+  floor: ({ transcripts, floor, folder }) => ({
+    args: [
+      floor.program,
+      "sync",
+      transcripts,
+      floor.texts,
+      floor.schema,
+      join(emptied(floorFolder(folder)), "index.db"),
+    ],
+  }),
+  check: ({ folder, floor }) => checkIndexedAlike(floor.index, join(floorFolder(folder), "index.db")),
+}
+
 export const measures: Measure[] = [
-  {
-    ...{ name: "sync", command: "sync", runs: 1, answer: /\d/ },
-    what: "`dex sync`, everything new",
-    dex: ({ dex, env, home }) => ({ args: [dex, "sync"], env: { ...env, HOME: emptied(`${home}-sync`) }, cwd: home }),
-    floor: ({ transcripts, floor, folder }) => ({
-      args: [
-        floor.program,
-        "sync",
-        transcripts,
-        floor.texts,
-        floor.schema,
-        join(emptied(floorFolder(folder)), "index.db"),
-      ],
-    }),
-    check: ({ folder, floor }) => checkIndexedAlike(floor.index, join(floorFolder(folder), "index.db")),
-  },
+  { name: "sync", what: "`dex sync`, everything new", ...coldSync },
+  { name: "sync-threads", what: "`dex sync`, everything new, read in threads", minMessages: 9_000, ...coldSync },
   {
     ...{ name: "sync-again", command: "sync", runs: 3, answer: /^/ },
     what: "`dex sync`, nothing new",

@@ -38,7 +38,11 @@ export async function benchQuick(
   })
   const measured: MeasuredCommand[] = []
   const failed: string[] = []
-  for (const measure of measures.filter(({ name }) => only === undefined || only.includes(name))) {
+  const chosen = measures.filter(
+    ({ name, minMessages = 0 }) =>
+      (only === undefined || only.includes(name)) && (messages === "genuine" || messages >= minMessages),
+  )
+  for (const measure of chosen) {
     const one = await measureInTurn({ ...measure, runs: measure.runs * times }, prepared).catch((error: Error) => {
       failed.push(error.message)
       say(`NOT MEASURED: ${error.message}`)
