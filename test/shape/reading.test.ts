@@ -9,6 +9,7 @@ const OPENS = /^(?:readFile|readFileSync|open|openSync|openAsBlob|createReadStre
 const ALLOWED: Record<string, string> = {
   "core/read-file.ts": "the one reader",
   "core/copy-file.ts": "writes a copy of what the reader opened",
+  "agents/kit/zstd.ts": "writes",
   "answers/map.run.ts": "a schema that the user names on the command line, who may name a pipe",
   "answers/recipes.ts": "a recipe that the user names or keeps in dex's folder",
   "answers/map/cache.ts": "dex's own folder",
