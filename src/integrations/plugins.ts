@@ -170,7 +170,6 @@ function registryEntry({ version, address, mcpName }: Release) {
     packages: [
       {
         registryType: "npm",
-        registryBaseUrl: "https://registry.npmjs.org",
         identifier: "dexctx",
         version,
         runtimeHint: "npx",
