@@ -44,7 +44,7 @@ export async function identifySubject(db: Database, issuer: string, subject: str
 }
 
 const REFUSALS = {
-  no_tenant: "Nobody can log in this way yet. The operator must run `dex-hub tenant oidc` first.",
+  no_tenant: "Nobody can log in this way yet. The operator must run `dex hub admin tenant login` first.",
   domain: "Your e-mail address does not belong to this team, or your identity provider has not verified it.",
   group: "You are not in the group that may use this hub.",
   left: "Your access to this hub has ended.",
